@@ -1,6 +1,8 @@
 """What this machine can do for Weirlab, and what each lack means.
 
 Nothing is changed: what must be tried is tried in a network namespace that is thrown away.
+
+One file: each check is a few lines, and `weir doctor` shows them in this order.
 """
 
 from __future__ import annotations

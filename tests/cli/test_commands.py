@@ -134,7 +134,8 @@ def test_a_word_of_the_text_of_a_scenario_finds_it(weir):
 
 
 def test_help_names_every_controller_of_the_laboratory(weir):
-    from weirlab.searches.lab import CONTROLLERS, PEERS
+    from weirlab.searches.lab import PEERS
+    from weirlab.searches.lab_files import CONTROLLERS
 
     told = " ".join(weir("search-lab", "--help").out.split())
     for name in (*CONTROLLERS, *PEERS):

@@ -84,7 +84,8 @@ def test_a_file_completes_its_own_paths_and_a_wrong_one_none(tmp_path) -> None:
 
 def test_names_of_devices_are_those_of_the_laboratory() -> None:
     from weirlab.cli.completion import complete_controllers, complete_devices
-    from weirlab.searches.lab import PEERS, known
+    from weirlab.searches.lab import PEERS
+    from weirlab.searches.lab_files import known
 
     assert set(complete_devices("")) == {"all", "drawn", *known(None).devices}
     assert set(complete_controllers("")) == {*known(None).controllers, *PEERS}

@@ -20,9 +20,10 @@ from weirlab.cli.app import application
 from weirlab.cli.search_lab import _sentences
 from weirlab.errors import ImpossibleTrial, InputError, MissingCapability
 from weirlab.searches import LoadRange, SearchGoal, lab_kept
-from weirlab.searches.lab import Experiment, compare, goal_sets, known, means, summary, truth_fps
+from weirlab.searches.lab import Experiment, compare, goal_sets, means, summary, truth_fps
 from weirlab.searches.lab_devices import DEVICES
 from weirlab.searches.lab_families import CHANGING, STEADY
+from weirlab.searches.lab_files import known
 from weirlab.searches.lab_kept import Searches
 from weirlab.testbed.devices import DeepBuffer, Gradual, Inversion, Knee, Offer, RandomDrops
 

@@ -1,4 +1,7 @@
-"""`weirlab.search`: the highest rates that meet the goals of a scenario."""
+"""`weirlab.search`: the highest rates that meet the goals of a scenario.
+
+One file: a search and a study of searches share how they begin, go on and end.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A link that is full explains all: what was lost there was lost because of that. Then a busy processor and
 windows that are used up; what remains is told by what the path lost, and where.
+
+One file: the causes are tried in this order, and each excludes those after it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -10,23 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from weirlab.campaigns.hosts import Bed
 from weirlab.campaigns.measurement import Pings, Request, Stream, Transfer
 from weirlab.errors import TestbedError
 
 if TYPE_CHECKING:
     pass
-
-
-def bound(address: str, bed: Bed) -> list[str]:
-    """Makes a server of iperf3 listen only where the traffic goes. A name may mean another address at the
-    other end, so only numeric addresses count.
-    """
-    try:
-        ipaddress.ip_address(address)
-    except ValueError:
-        return []
-    return [] if bed.listens_everywhere else ["-B", address]
 
 
 def read_transfer(text: str, *, reverse: bool = False) -> Transfer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import math
 import shutil
 import ssl
@@ -24,7 +25,7 @@ from weirlab.campaigns import request_program
 from weirlab.campaigns.hosts import Bed, End, NamespaceEnd, ThisMachine, listening, output
 from weirlab.campaigns.measurement import Measurement, Pings, Request, Stamps, Transfer
 from weirlab.campaigns.plan import Datagrams, Load, Measured, Probe, RequestSeries, StampSeries
-from weirlab.campaigns.reading import bound, read_ping, read_requests, read_transfer
+from weirlab.campaigns.reading import read_ping, read_requests, read_transfer
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.network.path import PathPlan
 from weirlab.testbed.namespaces import Namespace
@@ -336,6 +337,17 @@ def _transfer(load: Load | Datagrams, duration_s: float, bed: Bed, port: int, be
 
     if served:
         return transferred()
-    server = ["iperf3", "-s", "-1", "-p", str(port), "-f", "k", "--forceflush", *bound(address, bed)]
+    server = ["iperf3", "-s", "-1", "-p", str(port), "-f", "k", "--forceflush", *_bound(address, bed)]
     with listening(goal, server, "Server listening", load.start_s + limit_s):
         return transferred()
+
+
+def _bound(address: str, bed: Bed) -> list[str]:
+    """Makes a server of iperf3 listen only where the traffic goes. A name may mean another address at the
+    other end, so only numeric addresses count.
+    """
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return []
+    return [] if bed.listens_everywhere else ["-B", address]

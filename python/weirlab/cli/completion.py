@@ -154,7 +154,8 @@ def complete_devices(incomplete: str) -> list[str]:
 
 def complete_controllers(incomplete: str) -> list[str]:
     """Names of controllers of the laboratory, of a list with commas the last one."""
-    return _listed(incomplete, _keys("searches/lab.py", "CONTROLLERS", "PEERS"))
+    own = _keys("searches/lab_files.py", "CONTROLLERS")
+    return _listed(incomplete, [*own, *_keys("searches/lab.py", "PEERS")])
 
 
 def _listed(incomplete: str, names: Iterable[str]) -> list[str]:

@@ -144,8 +144,8 @@ def _sentences(compared: pl.DataFrame, baseline: str) -> list[str]:
 
 def _devices(listed: str, file: Path | None) -> list[str]:
     """Names of devices: those of the file and of the laboratory for `all`, the families for `drawn`."""
-    from weirlab.searches.lab import known
     from weirlab.searches.lab_families import CHANGING, STEADY
+    from weirlab.searches.lab_files import known
 
     drawn = [*STEADY, *CHANGING]
     if listed == "all":

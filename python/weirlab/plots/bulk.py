@@ -1,4 +1,7 @@
-"""Plots of campaigns of bulk transfers: goodput, delay and their variation against streams, load and time."""
+"""Plots of campaigns of bulk transfers: goodput, delay and their variation against streams, load and time.
+
+One file: the plots share axes, colours and labels of the points of one campaign.
+"""
 
 from __future__ import annotations
 

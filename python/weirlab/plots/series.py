@@ -3,6 +3,8 @@
 Long series are drawn as an envelope: consecutive intervals are put together until `POINTS` remain, the
 line is their exact mean (sums over sums), the band reaches from their smallest to their largest value.
 Replicates are treated the same way: line over all of them, band from the least to the most.
+
+One file: all of these plots are drawn by `_lines` of one `_Series`.
 """
 
 from __future__ import annotations

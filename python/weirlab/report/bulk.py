@@ -1,4 +1,7 @@
-"""The report of a campaign of bulk transfers: what each point gave, and how it varies."""
+"""The report of a campaign of bulk transfers: what each point gave, and how it varies.
+
+One file: each table is a function of the same points, and stands on one page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The report of a run: what was carried, what was lost, where it waited."""
+"""The report of a run: what was carried, what was lost, where it waited.
+
+One file: each table and sentence is a function of one run's records.
+"""
 
 from __future__ import annotations
 

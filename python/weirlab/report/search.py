@@ -1,4 +1,7 @@
-"""The report of a search: the rates, the trials that they rest on, and how the search came there."""
+"""The report of a search: the rates, the trials that they rest on, and how the search came there.
+
+One file: page and JSON say the same of one `SearchRecord`.
+"""
 
 from __future__ import annotations
 

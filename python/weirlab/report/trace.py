@@ -1,4 +1,7 @@
-"""The report of a trace: its flows, what was found, and the plots."""
+"""The report of a trace: its flows, what was found, and the plots.
+
+One file: each block is a function of one trace, in the order of the page.
+"""
 
 from __future__ import annotations
 

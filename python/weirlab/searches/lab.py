@@ -13,40 +13,33 @@ A file of your own adds controllers and devices:
 
 A device may also be a function of a `random.Random`, which draws one for each seed: so no controller is lucky
 with the place of a knee among the loads that it tries.
+
+One file: what is compared, drawn, searched and judged makes one table.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import random
-import sys
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from weirlab.errors import InputError, WeirlabError
+from weirlab.errors import InputError
 from weirlab.searches.base import LoadRange, SearchGoal
-from weirlab.searches.binary import Binary
 from weirlab.searches.controlled import ControlledSearch
 from weirlab.searches.controller import Controller
 from weirlab.searches.evidence import Stationarity
 from weirlab.searches.goals import preset
-from weirlab.searches.lab_devices import DEVICES, Family
-from weirlab.searches.lab_families import CHANGING, STEADY
+from weirlab.searches.lab_devices import Family
+from weirlab.searches.lab_files import Known, blamed, known
 from weirlab.searches.lab_kept import Searches
 from weirlab.searches.lab_peer import MlrSearchLibrary
-from weirlab.searches.mdr import Mdr
-from weirlab.searches.mlr import Mlr
 from weirlab.searches.parallel import mapped
-from weirlab.searches.weir import Weir
 from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.devices import Device
 from weirlab.testbed.sim import DeviceTestbed
@@ -57,8 +50,6 @@ _MAX_TRIALS = 5000
 _UNJUDGED = 30
 _CELLS_AT_ONCE = 4
 """How many a worker takes at once: each takes up to some seconds."""
-
-Make = Callable[[Sequence[SearchGoal], LoadRange], Controller]
 
 
 class Found(NamedTuple):
@@ -97,14 +88,6 @@ class Experiment:
     """A file that defines further controllers or devices."""
 
 
-CONTROLLERS: Mapping[str, Make] = {
-    "binary": Binary,
-    "mdr": Mdr,
-    "mlr": lambda goals, loads: Mlr(goals, loads, effective="with-waits"),
-    "weir": lambda goals, loads: Weir(goals, loads, effective="with-waits"),
-    "weir-no-guard": lambda goals, loads: Weir(goals, loads, effective="with-waits", guard=False),
-    "weir-no-stop": lambda goals, loads: Weir(goals, loads, effective="with-waits", early_stop=False),
-}
 PEERS = {"mlrsearch-1.2.1": MlrSearchLibrary}
 """Other programs' searches, which own their loop."""
 
@@ -332,7 +315,7 @@ def _cell(experiment: Experiment, work: _Work) -> list[dict[str, Any]]:
     loads = LoadRange(experiment.min_fps, experiment.max_fps * spread)
     goals = goal_sets(experiment.width)[goals_name]
     on_own_device = device_name in own.devices
-    with _blamed(experiment.file if on_own_device else None, f"device {device_name!r}"):
+    with blamed(experiment.file if on_own_device else None, f"device {device_name!r}"):
         device = drawn(devices[device_name], seed)
         truths = [
             work.truths[goal.name] if goal.name in work.truths else truth_fps(device, goal, loads, seed)
@@ -344,7 +327,7 @@ def _cell(experiment: Experiment, work: _Work) -> list[dict[str, Any]]:
             device, seed=seed, overhead_s=experiment.overhead_s, detection_s=experiment.detection_s
         )
         is_own = on_own_device or name in own.controllers
-        with _blamed(experiment.file if is_own else None, f"controller {name!r} on device {device_name!r}"):
+        with blamed(experiment.file if is_own else None, f"controller {name!r} on device {device_name!r}"):
             if name in controllers:
                 controller = controllers[name](goals, loads)
                 _refuse_other_goals(name, controller, goals)
@@ -435,47 +418,6 @@ def _retest_failure(
     return sum(_exceeds(bed, goal, lower_fps, number, since_s) for number in range(_RETESTS)) / _RETESTS
 
 
-class Own(NamedTuple):
-    """What a file defines, by name."""
-
-    controllers: dict[str, Make]
-    devices: dict[str, Device | Family]
-
-
-class Known(NamedTuple):
-    """Controllers and devices by name."""
-
-    controllers: dict[str, Make]
-    devices: dict[str, Device | Family]
-    own: Own
-    """Those of them that the file defines."""
-
-
-def known(file: Path | None) -> Known:
-    """What can be compared, the definitions of a file included."""
-    module = None if file is None else _loaded(file)
-    controllers, devices = getattr(module, "CONTROLLERS", {}), getattr(module, "DEVICES", {})
-    for name, entries in (("CONTROLLERS", controllers), ("DEVICES", devices)):
-        if not isinstance(entries, dict):
-            raise InputError(f"{file}: {name} must be a dict by name (got {entries!r})")
-    for name, make in controllers.items():
-        if not callable(make):
-            raise InputError(
-                f"{file}: controller {name!r} must be a function of goals and loads (got {make!r})"
-            )
-    for name, device in devices.items():
-        if not callable(device) and not hasattr(device, "received_frames"):
-            raise InputError(
-                f"{file}: device {name!r} must have a method received_frames, or be a function of a "
-                f"random.Random that makes one (got {device!r})"
-            )
-    return Known(
-        {**CONTROLLERS, **controllers},
-        {**DEVICES, **STEADY, **CHANGING, **devices},
-        Own(controllers, devices),
-    )
-
-
 def _names(experiment: Experiment) -> Known:
     """What the experiment compares. Raises InputError for a name that there is not."""
     found = known(experiment.file)
@@ -490,47 +432,3 @@ def _names(experiment: Experiment) -> Known:
             if name not in those:
                 raise InputError(f"no {what} is called {name!r}; there are {', '.join(those)}")
     return found
-
-
-def _loaded(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    spec = importlib.util.spec_from_file_location(f"weirlab_lab_{path.stem}", path)
-    if spec is None:
-        raise InputError(f"{path}: is no Python file; its name ends in .py")
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look for their module there
-    try:
-        spec.loader.exec_module(module)
-    except SyntaxError as error:
-        raise InputError(f"{path}:{error.lineno}: {type(error).__name__}: {error.msg}") from error
-    except (Exception, SystemExit) as error:
-        raise _fault_of(path, error) from error
-    return module
-
-
-@contextmanager
-def _blamed(file: Path | None, what: str) -> Iterator[None]:
-    """Tell of a failure as one of ``what``, which ``file`` defines; None: it is none of the user's."""
-    try:
-        yield
-    except WeirlabError as error:
-        if file is not None:
-            error.add_note(f"it was {what}, with what {file} defines")
-        raise
-    except (Exception, SystemExit) as error:
-        if file is None:
-            raise
-        raise _fault_of(file, error, f"{what}: ") from error
-
-
-def _fault_of(file: Path, error: BaseException, what: str = "") -> InputError:
-    """The error of a file of the user's, with the innermost of its lines that led there."""
-    lines = [
-        frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).resolve() == file.resolve()
-    ]
-    place = f"{file}:{lines[-1]}" if lines else f"{file}"
-    return InputError(f"{place}: {what}{type(error).__name__}: {error}")

@@ -1,6 +1,8 @@
 """Trials through a real router, the kernel's or dpdk-testpmd, in network namespaces of this machine.
 
 See ``docs/testbed-netns.md`` for what such a measurement is worth.
+
+One file: a trial is one object, from the load to its account.
 """
 
 from __future__ import annotations

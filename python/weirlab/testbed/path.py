@@ -6,6 +6,8 @@ Each end of a hop is a TUN device; what it is given goes through the path models
 the monotonic clock, and comes out at the other end. The addresses are those that RFC 2544 (appendix C.2.2)
 reserves for benchmarks; those of IPv6, on request, 2001:2:0:HOP::1 and ::2 (RFC 5180). In each namespace a
 device is called after the end that it leads to.
+
+One file: an emulated path is one object, from its namespaces to its end.
 """
 
 from __future__ import annotations

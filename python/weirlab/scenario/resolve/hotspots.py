@@ -1,4 +1,7 @@
-"""What hotspots make of a spec: sources of hot traffic, gaps in other traffic, outputs that serve less."""
+"""What hotspots make of a spec: sources of hot traffic, gaps in other traffic, outputs that serve less.
+
+One file: what a hotspot sends, what it pauses and what it slows are worked out of the same loads.
+"""
 
 from __future__ import annotations
 

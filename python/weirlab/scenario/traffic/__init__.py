@@ -1,4 +1,7 @@
-"""Traffic of a scenario: who sends what to whom, when, and carried by what."""
+"""Traffic of a scenario: who sends what to whom, when, and carried by what.
+
+One file: these models name each other, and the union `AnySource` names all of them.
+"""
 
 from __future__ import annotations
 
