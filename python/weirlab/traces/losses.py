@@ -151,7 +151,7 @@ def _queue_overflow(trace: Trace, row: Row, causes: _Causes, cost: float) -> Fin
         f"{_again(row, causes, causes.queued, causes.queued_events)} that began when round trips had grown "
         f"by {ms_text(wait)}"
         f"{f': about {bytes_text(held)} waited at {rate_text(capacity)}' if known else ''}. This flow, or "
-        "others beside it, had filled the bottleneck."
+        "others with it, had filled the bottleneck."
     )
     text += (
         " The other losses did not depend on that."
