@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from weirlab.cli.frame import JsonFlag, ScenarioArgument, SetOption, print_json, read_scenario, show
+from weirlab.cli.tables import say
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
@@ -48,14 +49,14 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
         print_json({**document, "hotspots": hotspot_json(facts)} if facts else document)
         return
     parts = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    typer.echo(f"{file}: legal; '{scenario.name}' is a {what}" + (f" with {parts}" if parts else ""))
+    say(f"{file}: legal; '{scenario.name}' is a {what}" + (f" with {parts}" if parts else ""))
     if facts:
         show(hotspot_table(facts))
     for fact in facts:
         for text in (*fact.contradictions, *fact.remarks):
-            typer.echo(f"{fact.name}: {text}")
+            say(f"{fact.name}: {text}")
     for note in notes:
-        typer.echo(f"note: {note}")
+        say(f"note: {note}")
 
 
 def _kind(scenario: Scenario) -> str:

@@ -17,6 +17,7 @@ from weirlab.cli.frame import (
     write_page,
 )
 from weirlab.cli.progress import progress_bar
+from weirlab.cli.tables import say
 
 
 def add_to(app: typer.Typer) -> None:
@@ -85,4 +86,4 @@ def _list(*, as_json: bool) -> None:
         )
         return
     for name, study in studies.items():
-        typer.echo(f"{name}  {study.title} ({study.source})")
+        say(f"{name}  {study.title} ({study.source})")

@@ -11,7 +11,7 @@ import typer
 
 from weirlab.cli.completion import complete_scenario
 from weirlab.cli.frame import JsonFlag, print_json, tell
-from weirlab.cli.tables import width
+from weirlab.cli.tables import say, width
 
 if TYPE_CHECKING:
     from weirlab.api.catalogue import Catalogue
@@ -130,4 +130,4 @@ def _list(found: Catalogue) -> None:
             text = each.description
             shown = text if len(text) <= room else textwrap.shorten(text, room, placeholder=" ...")
             typer.echo(f"  {each.name:<{longest}}  {shown}")
-    typer.echo("\nweir scenarios NAME prints one, with --copy FILE it is yours to change.")
+    say("\nweir scenarios NAME prints one, with --copy FILE it is yours to change.")

@@ -16,6 +16,7 @@ from weirlab.cli.frame import (
     read_scenario,
     show,
 )
+from weirlab.cli.tables import say
 
 
 def add_to(app: typer.Typer) -> None:
@@ -89,8 +90,8 @@ def stability(
     gains = gain_table(queues)
     if gains is not None:
         show(gains)
-        typer.echo(GAINS)
-    typer.echo(LARGE_SIGNALS)
+        say(GAINS)
+    say(LARGE_SIGNALS)
     conclude([stability_sentence(queues)])
     if page is not None:
         typer.echo(f"{'Report' if axes is None else 'Plane'}: {page}")

@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import typer
@@ -51,6 +52,7 @@ _SPELLED = str.maketrans(
         "\N{MINUS SIGN}": "-",
         "\N{BOX DRAWINGS LIGHT HORIZONTAL}": "-",
         "\N{DAGGER}": "+",
+        "\N{DEGREE SIGN}": "deg",
         "\N{MULTIPLICATION SIGN}": "x",
         "\N{PLUS-MINUS SIGN}": "+-",
         "\N{SUPERSCRIPT TWO}": "^2",
@@ -121,7 +123,7 @@ def say(text: str, style: str = "") -> None:
     from rich.console import Console
     from rich.text import Text
 
-    Console(highlight=False, width=width()).print(Text(text, style=style))
+    Console(highlight=False, width=width()).print(Text(_as_shown(text), style=style))
 
 
 def width() -> int:
@@ -135,12 +137,31 @@ def width() -> int:
         return PIPE_WIDTH
 
 
+def _as_shown(text: str) -> str:
+    """Text as stdout writes it: spelled out before lines are broken, as that may be longer."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text.encode(encoding, "weirlab-spell-out").decode(encoding)
+
+
+def _all_as_shown(table: Table) -> Table:
+    return replace(
+        table,
+        caption=_as_shown(table.caption),
+        columns=[
+            replace(column, name=_as_shown(column.name), unit=_as_shown(column.unit))
+            for column in table.columns
+        ],
+        rows=[list(map(_as_shown, row)) for row in table.rows],
+    )
+
+
 def _print(table: Table) -> None:
     from rich import box
     from rich.console import Console, RenderableType
     from rich.table import Table as Grid
     from rich.text import Text
 
+    table = _all_as_shown(table)
     columns = width()
     console = Console(highlight=False, width=columns)
     rows = [row for _, row in table.shown]

@@ -1,0 +1,67 @@
+"""Whole commands on terminals of different widths, and on those without colours and other letters."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from rich.cells import cell_len
+
+COMMANDS = {
+    "run": (["run", "incast", "--out", "out"], "load"),
+    "study": (["run", "load-and-buffer", "--replicates", "1", "--out", "out"], "small"),
+    "search": (["search", "search-knee", "--out", "out"], "NDR"),
+    "check": (["check", "zrl-og"], "control.bcn.reaction_point.gd"),
+    "stability": (["stability", "bcn"], "cs->es-4"),
+    "rank": (["rank", "bcn"], "cs->es-4"),
+    "scenarios": (["scenarios"], "incast"),
+    "reproduce": (["reproduce"], "rapid"),
+}
+"""Words, and a name that is never left out."""
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "TERM": "dumb"}
+WITH_COLOUR = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "FORCE_COLOR": "1"}
+
+
+def printed(words, place, **environment):
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("LC_", "LANG", "PYTHONUTF8"))
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "weirlab", *words],
+        cwd=place, capture_output=True, timeout=120, check=False, env=kept | environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_line_is_wider_than_the_terminal_and_names_are_kept(command, width, tmp_path):
+    words, name = COMMANDS[command]
+    text = printed(words, tmp_path, LC_ALL="C.UTF-8", COLUMNS=str(width)).decode()
+    assert [line for line in text.splitlines() if cell_len(line) > width] == []
+    assert name in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_terminal_without_other_letters_gets_them_spelled_out_within_its_width(command, width, tmp_path):
+    words, name = COMMANDS[command]
+    content = printed(words, tmp_path, COLUMNS=str(width), **ASCII)
+    assert content.isascii()
+    text = content.decode()
+    assert [line for line in text.splitlines() if len(line) > width] == []
+    assert name in text
+    assert not re.search(r"\?", text)
+    assert "\x1b" not in text
+
+
+def test_colours_change_no_letter(tmp_path):
+    plain = printed(["stability", "bcn"], tmp_path, COLUMNS="80", LC_ALL="C.UTF-8").decode()
+    coloured = printed(["stability", "bcn"], tmp_path, COLUMNS="80", **WITH_COLOUR).decode()
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
