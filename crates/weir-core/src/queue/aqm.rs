@@ -1,12 +1,17 @@
 //! What all active queue managements share: the frames that wait under them, and what becomes of these.
 
+pub mod codel;
+pub mod dual_pi2;
+pub mod fq_codel;
+pub mod pie;
+
 use std::collections::VecDeque;
 
-use super::codel::Codel;
-use super::dual_pi2::DualPi2;
-use super::fq_codel::FqCodel;
+use self::codel::Codel;
+use self::dual_pi2::DualPi2;
+use self::fq_codel::FqCodel;
+use self::pie::Pie;
 use super::limit::Limit;
-use super::pie::Pie;
 use crate::marking::{Ecn, Marker};
 use crate::rng::Stream;
 use crate::spec;

@@ -30,17 +30,13 @@
 //! managements share).
 
 mod ahead;
-mod aqm;
+pub mod aqm;
 mod classes;
-pub mod codel;
 mod counters;
-pub mod dual_pi2;
-pub mod fq_codel;
 mod limit;
 mod managed;
 mod memory;
 mod overrun;
-pub mod pie;
 pub mod scheduler;
 mod stored;
 

@@ -26,7 +26,7 @@ pub enum Aqm {
     DualPi2(DualPi2),
 }
 
-/// Drops when frames have waited for longer than `target_ps` all through `interval_ps`. See [`crate::queue::codel`].
+/// Drops when frames have waited for longer than `target_ps` all through `interval_ps`. See [`crate::queue::aqm::codel`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -39,7 +39,7 @@ pub struct Codel {
     pub ecn: bool,
 }
 
-/// Flows in queues of their own, served in turn, each under CoDel. See [`crate::queue::fq_codel`].
+/// Flows in queues of their own, served in turn, each under CoDel. See [`crate::queue::aqm::fq_codel`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -56,7 +56,7 @@ pub struct FqCodel {
     pub quantum_bytes: Bytes,
 }
 
-/// Drops what arrives with a probability that a proportional integral controller sets. See [`crate::queue::pie`].
+/// Drops what arrives with a probability that a proportional integral controller sets. See [`crate::queue::aqm::pie`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -76,7 +76,7 @@ pub struct Pie {
 }
 
 /// Two queues, one for frames whose senders answer marks in proportion, with coupled marks. See
-/// [`crate::queue::dual_pi2`].
+/// [`crate::queue::aqm::dual_pi2`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

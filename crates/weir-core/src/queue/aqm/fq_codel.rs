@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 
-use super::aqm::{Backlog, Fifo, Waiting};
 use super::codel::Codel;
-use super::limit::Limit;
+use super::{Backlog, Fifo, Waiting};
+use crate::queue::limit::Limit;
 use crate::rng::mix;
 use crate::spec::aqm as spec;
 use crate::units::Time;

@@ -10,7 +10,7 @@
 //! Source: Linux, net/sched/sch_dualpi2.c, the weighted round-robin by credit, which RFC 9332 leaves open.
 //! DEVIATION: k p' counts as 1 where it is more, so that nothing of the sum of an overload is left over for the time after it.
 
-use super::aqm::{Backlog, Fifo, Waiting};
+use super::{Backlog, Fifo, Waiting};
 use crate::marking::Ecn;
 use crate::spec::aqm::{self as spec, DualScheduler};
 use crate::units::{Span, Time};

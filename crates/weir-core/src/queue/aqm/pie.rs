@@ -7,7 +7,7 @@
 //! Source: RFC 8033, sections 4.1 (drops), 4.2 (the controller), 4.3 (bursts), 5.1 (ECN), 5.4 (spreading), 5.5 (the cap).
 //! DEVIATION: frames count as small in twice the size of the largest one that came, not of a mean one.
 
-use super::aqm::{Backlog, Waiting};
+use super::{Backlog, Waiting};
 use crate::rng::Stream;
 use crate::spec::aqm as spec;
 use crate::units::{Span, Time};

@@ -7,7 +7,7 @@
 //!
 //! Source: RFC 8289, section 5 (the pseudo-code), section 3 (why).
 
-use super::aqm::{Backlog, Fifo, Waiting};
+use super::{Backlog, Fifo, Waiting};
 use crate::spec::aqm as spec;
 use crate::units::{Span, Time};
 
