@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from pydantic import Field
+
 from weirlab import spec as core
 from weirlab.fields.base import BY_KIND, Model, PortSelector
 from weirlab.fields.values import (
@@ -171,6 +173,52 @@ class DualPi2Queue(DualPi2, Managed):
 
 
 AnyManaged = CodelQueue | FqCodelQueue | PieQueue | ThresholdQueue | DualPi2Queue
+
+
+class OfClass(Model):
+    """The queue of a traffic class at a port."""
+
+    class_: Natural = Field(alias="class", examples=[3])
+    """The traffic class, 0 to 7, whose frames wait here."""
+    weight: Count | None = None
+    """Share of what classes without a weight leave, by deficit weighted round-robin. Absent: strict priority,
+    the highest class first."""
+
+
+class ManagedClass(OfClass):
+    """A queue of a class under active management."""
+
+    limit: Limit = Frames(1000)
+    """What may wait of the class, the frame in transmission excluded."""
+
+
+class CodelClass(Codel, ManagedClass):
+    """As `codel` of a port."""
+
+
+class FqCodelClass(FqCodel, ManagedClass):
+    """As `fq-codel` of a port."""
+
+    limit: Limit = Frames(10240)
+    """What may wait of the class in all its queues together."""
+
+
+class PieClass(Pie, ManagedClass):
+    """As `pie` of a port."""
+
+
+class ThresholdClass(Threshold, ManagedClass):
+    """As `threshold` of a port."""
+
+
+class DualPi2Class(DualPi2, ManagedClass):
+    """As `dual-pi2` of a port."""
+
+    limit: Limit = Frames(10000)
+    """What may wait of the class in both queues together."""
+
+
+AnyManagedClass = CodelClass | FqCodelClass | PieClass | ThresholdClass | DualPi2Class
 
 
 def aqm_spec(aqm: Codel | FqCodel | Pie | Threshold | DualPi2, *at: str) -> core.Aqm:

@@ -8,29 +8,16 @@ from pydantic import Field
 
 from weirlab import spec as core
 from weirlab.fields.base import BY_KIND, Model, Named, PortSelector
-from weirlab.fields.values import Count, Limit, Natural, PositiveSize
+from weirlab.fields.values import Limit, PositiveSize
 from weirlab.scenario.network.aqm import (
-    Codel,
-    DualPi2,
-    FqCodel,
+    AnyManagedClass,
     Marking,
-    Pie,
-    Threshold,
+    OfClass,
     aqm_spec,
     marking_spec,
 )
 from weirlab.spec import At
 from weirlab.units import Frames, Size
-
-
-class OfClass(Model):
-    """The queue of a traffic class at a port."""
-
-    class_: Natural = Field(alias="class", examples=[3])
-    """The traffic class, 0 to 7, whose frames wait here."""
-    weight: Count | None = None
-    """Share of what classes without a weight leave, by deficit weighted round-robin. Absent: strict priority,
-    the highest class first."""
 
 
 class DropTailClass(OfClass):
@@ -43,42 +30,7 @@ class DropTailClass(OfClass):
     """ECN: marks on frames that wait. Absent: none."""
 
 
-class ManagedClass(OfClass):
-    """A queue of a class under active management."""
-
-    limit: Limit = Frames(1000)
-    """What may wait of the class, the frame in transmission excluded."""
-
-
-class CodelClass(Codel, ManagedClass):
-    """As `codel` of a port."""
-
-
-class FqCodelClass(FqCodel, ManagedClass):
-    """As `fq-codel` of a port."""
-
-    limit: Limit = Frames(10240)
-    """What may wait of the class in all its queues together."""
-
-
-class PieClass(Pie, ManagedClass):
-    """As `pie` of a port."""
-
-
-class ThresholdClass(Threshold, ManagedClass):
-    """As `threshold` of a port."""
-
-
-class DualPi2Class(DualPi2, ManagedClass):
-    """As `dual-pi2` of a port."""
-
-    limit: Limit = Frames(10000)
-    """What may wait of the class in both queues together."""
-
-
-AnyClassQueue = Annotated[
-    DropTailClass | CodelClass | FqCodelClass | PieClass | ThresholdClass | DualPi2Class, BY_KIND
-]
+AnyClassQueue = Annotated[DropTailClass | AnyManagedClass, BY_KIND]
 
 
 class ClassQueues(Model):
