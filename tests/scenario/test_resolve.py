@@ -285,11 +285,15 @@ class TestComplaintsOfTheEngine:
         assert resolved.traffic == ("load",)
 
     def test_a_pointer_leads_back_to_the_part_of_the_scenario(self) -> None:
-        resolved = loads(TEXT, assign={"record.q": {"queue": "switch-0->host-1", "every": "1 us"}}).resolve()
-        assert resolved.origin("/traffic/0/sources/0/departures/mean_gap_ps") == ("traffic", "load", "source")
-        assert resolved.origin("/record/ports/0/every_ps") == ("record", "q", "every")
-        assert resolved.origin("/record/ports/0/port") == ("record", "q")
-        assert resolved.origin("/run/duration_ps") == ("run", "duration")
+        scenario = loads(TEXT, assign={"record.q": {"queue": "switch-0->host-1", "every": "1 us"}})
+        places = {
+            "/traffic/0/sources/0/departures/mean_gap_ps": ("traffic", "load", "source"),
+            "/record/ports/0/every_ps": ("record", "q", "every"),
+            "/record/ports/0/port": ("record", "q"),
+            "/run/duration_ps": ("run", "duration"),
+        }
+        resolved = scenario.resolve()
+        assert {pointer: resolved.origin(pointer, scenario) for pointer in places} == places
 
     def test_too_many_rows_are_told_at_the_record(self) -> None:
         record = {"q": {"queue": "switch-0->host-1", "every": "1 ps"}}
