@@ -1,7 +1,10 @@
 """Reports: whole, self-contained, and loud where something is wrong."""
 
 import re
+from base64 import b64encode
 from dataclasses import replace
+from hashlib import sha256
+from html import unescape
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -138,15 +141,18 @@ def test_the_page_of_a_run_answers_first_and_shows_everything(run_directory):
     assert len(report.plots) == 10
 
 
-def test_a_page_loads_nothing_and_runs_nothing(run_directory):
-    _, parsed = read(write_report(run_directory, pictures=False).page)
+def test_a_page_loads_nothing_and_runs_only_its_own_scripts(run_directory):
+    content, parsed = read(write_report(run_directory, pictures=False).page)
     assert parsed.loads == []
-    assert not {"script", "link", "img", "iframe", "object"}.intersection(parsed.tags)
+    assert not {"link", "img", "iframe", "object"}.intersection(parsed.tags)
+    policy = re.search(r"script-src ([^;]*); style", unescape(content))[1].split()
+    run = re.findall(r"<script>(.*?)</script>", content, re.DOTALL)
+    assert [f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in run] == policy
 
 
 def test_what_users_write_is_text_and_not_markup(run_directory):
     content, parsed = read(write_report(run_directory, pictures=False).page)
-    assert "<script>" not in content
+    assert "<script>alert" not in content
     assert "<script>alert(1)</script>" in said(parsed)
 
 
@@ -176,7 +182,11 @@ def test_the_page_of_three_hundred_replicates_stays_small(tmp_path):
     weirlab.run(scenario, replicates=300).save(tmp_path / "run")
     report = write_report(tmp_path / "run", pictures=False)
     _, parsed = read(report.page)
-    assert report.page.stat().st_size < 500_000
+    scripts = sum(
+        len(text) for text in re.findall(r"<script>.*?</script>", report.page.read_text(), re.DOTALL)
+    )
+    assert report.page.stat().st_size - scripts < 500_000
+    assert scripts < 650_000
     assert "The first 20 of 300 rows. All are in tables/runs.parquet." in said(parsed)
 
 

@@ -62,7 +62,7 @@ def test_what_is_to_be_doubted_stands_in_the_result_and_on_the_page(tmp_path):
     assert "leave out the time per byte of hosts" in write_report(tmp_path, pictures=False).page.read_text()
 
 
-@pytest.mark.parametrize(("stamps", "words"), [(True, "told when 100 %"), (False, "told when 0 %")])
+@pytest.mark.parametrize(("stamps", "words"), [(True, "reported when 100 %"), (False, "reported when 0 %")])
 def test_how_many_departures_the_kernel_stamped_is_kept_and_told(stamps, words, tmp_path):
     path = MadePath(HOPS, noise_s=2e-6, stamps=stamps)
     told = characterize(path, find_route(path, "192.0.2.14"), Effort(), clock=path.clock)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from weirlab.errors import MissingCapability
+from weirlab.plots.interactive import interactive, mended, ranges, x_title
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -73,6 +74,18 @@ _HINT = "In a checkout of Weirlab:  pip install '.[report]'"
 
 
 @dataclass(frozen=True)
+class Answering:
+    """A drawing for a screen."""
+
+    vega: Mapping[str, Any]
+    """Vega specification, data included."""
+    x: str
+    """Title of the horizontal axis; plots with the same one share their range."""
+    ranges: Sequence[str]
+    """Signals that hold the range."""
+
+
+@dataclass(frozen=True)
 class Plot:
     """A finished drawing."""
 
@@ -108,6 +121,12 @@ class Plot:
         for role, color in LIGHT.items():
             svg = svg.replace(color, f"var(--w-{role})")
         return re.sub(r'(<svg [^>]*?) width="(\d+)" height="\d+"', r'\1 style="max-width:\2px"', svg, count=1)
+
+    def answering(self) -> Answering:
+        """The same for a screen, as a Vega specification that answers the pointer."""
+        spec = interactive(self.spec)
+        vega = converter().vegalite_to_vega(json.dumps(spec), vl_version=_vl_version())
+        return Answering(mended(vega), x_title(spec), ranges(spec))
 
     def save(self, directory: Path) -> list[Path]:
         """Write `NAME.svg` and `NAME.png` (twice the size of the page) into `directory`."""

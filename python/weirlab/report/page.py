@@ -1,21 +1,28 @@
 """A page: headings, numbers, tables and plots, written as one HTML file that needs nothing else.
 
-The file holds its style and its drawings; it has no script and asks no server for anything. Text and
+The file holds its style, its drawings and the scripts that let them answer the pointer; it asks no server for
+anything, and shows the same without scripts. Text and
 drawings follow the reader's light or dark setting, and print in light.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any, Literal
 
 from weirlab.errors import MissingCapability
-from weirlab.plots.style import DARK, LIGHT, Plot
+from weirlab.plots.style import DARK, LIGHT, Answering, Plot
 from weirlab.results import write_text
+
+_SCRIPTS = ("vega.js", "page.js")
 
 Tone = Literal["", "good", "middling", "bad"]
 _TONE_WORDS: Mapping[str, str] = {"good": "good", "middling": "caution", "bad": "problem"}
@@ -129,6 +136,17 @@ class Figure:
         """The drawing."""
         return self.plot.inline_svg()
 
+    @cached_property
+    def answering(self) -> Answering:
+        """The same for a screen."""
+        return self.plot.answering()
+
+    @property
+    def data(self) -> str:
+        """The specification as JSON that may stand in a script element."""
+        text = json.dumps(self.answering.vega, ensure_ascii=False, separators=(",", ":"))
+        return text.replace("</", "<\\/").replace("<!--", "<\\!--")
+
 
 @dataclass(frozen=True)
 class Details:
@@ -185,7 +203,11 @@ class Page:
         )
         template = environment.from_string((here / "page.html.j2").read_text(encoding="utf-8"))
         style = (here / "style.css").read_text(encoding="utf-8")
-        return str(template.render(page=self, style=style, light=LIGHT, dark=DARK))
+        scripts = [(here / "static" / name).read_text(encoding="utf-8") for name in _SCRIPTS]
+        hashes = " ".join(f"'sha256-{b64encode(sha256(s.encode()).digest()).decode()}'" for s in scripts)
+        return str(
+            template.render(page=self, style=style, light=LIGHT, dark=DARK, scripts=scripts, hashes=hashes)
+        )
 
     def write(self, path: Path) -> Path:
         """Write the page; the file appears whole or not at all."""

@@ -1,0 +1,173 @@
+"""What a chart needs to answer the pointer: values under it, a range to look closer at, lines to hide.
+
+A plot is drawn once, for paper and screen. This adds to its Vega-Lite specification what only a screen can
+do, whatever the chart shows: no plot knows of it.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+ZOOM = "zoom"
+"""How the names of ranges begin, which plots of one page share where their axes are the same."""
+
+_Spec = dict[str, Any]
+_PARTS = ("vconcat", "hconcat", "concat")
+_FAINT = 0.08
+"""Opacity of what the reader hid."""
+
+
+def interactive(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A Vega-Lite specification with values on hover, a horizontal range that is dragged and zoomed where the
+    chart has lines over a continuous axis, and legends whose entries show their series alone."""
+    found = copy.deepcopy(dict(spec))
+    for number, view in enumerate(_views(found)):
+        _answer(view, number)
+    return found
+
+
+def x_title(spec: Mapping[str, Any]) -> str:
+    """The title of the horizontal axis, such as `time [ms]`; empty where there is none or several."""
+    titles = {
+        str(title)
+        for view in _views(dict(spec))
+        for layer in _layers(view)
+        if (title := layer.get("encoding", {}).get("x", {}).get("title"))
+    }
+    return titles.pop() if len(titles) == 1 else ""
+
+
+def ranges(spec: Mapping[str, Any]) -> list[str]:
+    """The signals that hold the ranges of an interactive specification."""
+    return [
+        f"{param['name']}_{layer['encoding']['x']['field']}"
+        for view in _views(dict(spec))
+        for layer in _layers(view)
+        for param in layer.get("params", ())
+        if param["name"].startswith(f"{ZOOM}_")
+    ]
+
+
+def mended(vega: dict[str, Any]) -> dict[str, Any]:
+    """The Vega specification with the values of names at the nearest point: Vega-Lite 6.4 looks for them in
+    the cell around the point, which has none."""
+    for mark in _marks(vega):
+        update = mark.get("encode", {}).get("update", {})
+        if "isVoronoi" in update and "tooltip" in update:
+            signal = update["tooltip"]["signal"]
+            update["tooltip"]["signal"] = re.sub(r"(?<!datum\.)\bdatum\[", "datum.datum[", signal)
+    return vega
+
+
+def _marks(group: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for mark in group.get("marks", ()):
+        yield mark
+        yield from _marks(mark)
+
+
+def _views(spec: _Spec) -> Iterator[_Spec]:
+    for part in _PARTS:
+        for child in spec.get(part, ()):
+            yield from _views(child)
+    if "layer" in spec or "mark" in spec:
+        yield spec
+
+
+def _layers(view: _Spec) -> Iterator[_Spec]:
+    if "mark" in view:
+        yield view
+    for layer in view.get("layer", ()):
+        yield from _layers(layer)
+
+
+def _answer(view: _Spec, number: int) -> None:
+    layers = list(_layers(view))
+    lines = [layer for layer in layers if _kind(layer) == "line" and _has_continuous_x(layer)]
+    _let_legend_choose(layers, number)
+    for layer in layers:
+        if _kind(layer) in ("bar", "rect", "point", "circle", "square", "tick"):
+            _mark(layer)["tooltip"] = True
+    if not lines or "layer" not in view:
+        return
+    zoom = {"name": f"{ZOOM}_{number}", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"}
+    lines[0].setdefault("params", []).append(zoom)
+    for layer in layers:  # what stands at one place of the view whatever its range may reach over its edge
+        _mark(layer)["clip"] = _kind(layer) != "text" or "field" in layer["encoding"].get("x", {})
+    titles = {
+        channel: layer["encoding"][channel]["title"]
+        for layer in reversed(layers)
+        for channel in ("x", "y")
+        if layer.get("encoding", {}).get(channel, {}).get("title")
+    }
+    view["layer"] += [
+        _dots(line, f"hover_{number}_{place}", view.get("data"), titles) for place, line in enumerate(lines)
+    ]
+
+
+def _dots(line: _Spec, name: str, data: Any, titles: Mapping[str, str]) -> _Spec:
+    """A dot at the nearest point of a line, with its values."""
+    encoding = {key: line["encoding"][key] for key in ("x", "y", "color") if key in line["encoding"]}
+    shown = [
+        {"field": encoding[channel]["field"], "type": encoding[channel].get("type", "quantitative")}
+        | {"title": titles.get(channel) or encoding[channel]["field"]}
+        for channel in ("color", "x", "y")
+        if channel in encoding and "field" in encoding[channel]
+    ]
+    dots: _Spec = {
+        "mark": {"type": "point", "filled": True, "size": 70, "clip": True},
+        "params": [
+            {
+                "name": name,
+                "select": {"type": "point", "on": "pointerover", "nearest": True, "clear": "pointerout"},
+            }
+        ],
+        "encoding": {
+            **encoding,
+            "opacity": {"condition": {"param": name, "empty": False, "value": 1}, "value": 0},
+            "tooltip": [
+                {"format": ",.5~g", **each} if each["type"] == "quantitative" else each for each in shown
+            ],
+        },
+    }
+    source = line.get("data", data)
+    return dots if source is None else {"data": source, **dots}
+
+
+def _let_legend_choose(layers: list[_Spec], number: int) -> None:
+    """One that is clicked shows its series alone; another click, all of them."""
+    coloured = [
+        layer
+        for layer in layers
+        if (color := layer.get("encoding", {}).get("color", {})).get("legend")
+        and color.get("type") == "nominal"
+        and "opacity" not in layer["encoding"]
+        and color.get("field")
+    ]
+    if not coloured:
+        return
+    name, field = f"only_{number}", coloured[0]["encoding"]["color"]["field"]
+    choice = {"name": name, "select": {"type": "point", "fields": [field]}, "bind": "legend"}
+    coloured[0].setdefault("params", []).append(choice)
+    for layer in coloured:
+        full = _mark(layer).pop("opacity", 1)
+        layer["encoding"]["opacity"] = {"condition": {"param": name, "value": full}, "value": _FAINT * full}
+
+
+def _kind(layer: _Spec) -> str:
+    mark = layer["mark"]
+    return str(mark["type"] if isinstance(mark, dict) else mark)
+
+
+def _mark(layer: _Spec) -> _Spec:
+    if not isinstance(layer["mark"], dict):
+        layer["mark"] = {"type": layer["mark"]}
+    mark: _Spec = layer["mark"]
+    return mark
+
+
+def _has_continuous_x(layer: _Spec) -> bool:
+    x = layer.get("encoding", {}).get("x", {})
+    return x.get("type") in ("quantitative", "temporal") and "field" in x

@@ -1,0 +1,198 @@
+"""Reports in a real browser that is driven: plots answer the pointer, tables sort and filter."""
+
+import shutil
+import tomllib
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+import weirlab
+from weirlab.plots.interactive import interactive
+from weirlab.report import write_report
+from weirlab.scenario import loads
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+in_browser = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to use a page"),
+]
+STATIC = Path(weirlab.__file__).parent / "report" / "static"
+SCENARIO = """
+weirlab: 1
+name: seen
+network: {kind: star, hosts: 14, link: {rate: 1 Gbit/s, delay: 1 us}}
+queues: {egress: {at: "switch-0->*", kind: drop-tail, limit: 30 kB}}
+traffic:
+  a: {from: "host-[0-5]", to: host-13, source: {kind: poisson, load: 12 %, frame_size: 1000 B}}
+  b: {from: "host-[6-12]", to: host-13, source: {kind: poisson, load: 12 %, frame_size: 500 B}}
+run: {duration: 5 ms}
+record:
+  out: {queue: switch-0->host-13, every: 100 us}
+  a: {flow: a, every: 100 us}
+  b: {flow: b, every: 100 us}
+"""
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("seen")
+    weirlab.run(loads(SCENARIO)).save(directory)
+    return write_report(directory, pictures=False).page
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def opened(browser, written):
+    """The page as a user has it open; nothing may be asked of the network or complained of on the way."""
+
+    def made(width=1100, scheme="light"):
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page.on("console", lambda message: amiss.append(message.text))
+        page.on("pageerror", lambda error: amiss.append(str(error)))
+        page.on("request", lambda request: request.url.startswith("file:") or amiss.append(request.url))
+        page.goto(written.as_uri())
+        pages.append(page)
+        return page
+
+    amiss, pages = [], []
+    yield made
+    for page in pages:
+        page.close()
+    assert amiss == []
+
+
+def plot(page, name):
+    """A plot once it answers."""
+    found = page.locator(f"figure[data-plot='{name}']")
+    found.scroll_into_view_if_needed()
+    page.wait_for_selector(f"figure[data-plot='{name}'].lively")
+    return found
+
+
+def middle(found):
+    box = found.locator(".plot").bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def x_labels(found):
+    """Numbers below the horizontal axis."""
+    groups = found.locator(".plot .role-axis-label").all()
+    texts = next(found for each in groups if (found := each.locator("text").all_text_contents()))
+    return [float(text) for text in texts]
+
+
+class TestPlots:
+    pytestmark = in_browser
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_the_values_at_the_pointer_are_shown_with_their_units(self, opened, scheme):
+        page = opened(scheme=scheme)
+        page.mouse.move(*middle(plot(page, "port-queue")))
+        page.wait_for_selector(".tooltip:visible")
+        text = page.inner_text(".tooltip")
+        for words in ("switch-0->host-13", "time [ms]", "queue [kB]"):
+            assert words in text
+
+    def test_a_zoom_is_shared_by_all_plots_over_the_same_axis_and_undone_by_a_double_click(self, opened):
+        page = opened()
+        queue, rate = plot(page, "port-queue"), plot(page, "port-rate")
+        whole = x_labels(rate)
+        assert (whole[0], whole[-1]) == (0, 5)
+        queue.scroll_into_view_if_needed()
+        page.mouse.move(*middle(queue))
+        page.mouse.wheel(0, -400)
+        page.wait_for_timeout(500)
+        seen = x_labels(rate)
+        assert whole[0] < seen[0] < seen[-1] < whole[-1]
+        assert seen == x_labels(queue)
+        page.mouse.dblclick(*middle(queue))
+        page.wait_for_timeout(500)
+        assert x_labels(plot(page, "port-rate")) == whole
+
+    def test_an_entry_of_a_legend_shows_its_series_alone(self, opened):
+        page = opened()
+        found = plot(page, "delivered-rate")
+
+        def strong():
+            lines = found.locator(".plot .mark-line path").all()
+            return sum(1 for line in lines if float(line.get_attribute("opacity") or 1) > 0.5)
+
+        assert strong() == 2
+        found.locator(".plot .role-legend-label text").first.click()
+        page.wait_for_timeout(300)
+        assert strong() == 1
+
+    @pytest.mark.parametrize("width", [360, 768, 1280])
+    def test_plots_are_redrawn_at_the_width_of_the_page_with_text_of_the_same_size(self, opened, width):
+        page = opened(width)
+        found = plot(page, "port-queue")
+        box = found.locator(".plot svg").bounding_box()
+        assert box["width"] <= width
+        size = "each => parseFloat(getComputedStyle(each).fontSize)"
+        assert found.locator(".plot text").first.evaluate(size) > 11
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+    def test_paper_has_the_drawings_that_need_no_script(self, opened):
+        page = opened()
+        plot(page, "port-queue")
+        page.emulate_media(media="print")
+        assert page.locator("figure[data-plot='port-queue'] > svg").is_visible()
+        assert not page.locator("figure[data-plot='port-queue'] > .plot").is_visible()
+
+
+class TestTables:
+    pytestmark = in_browser
+
+    def test_a_heading_sorts_by_numbers_both_ways_and_says_so(self, opened):
+        page = opened()
+        table = page.locator("table", has_text="Ports, those with most drops first")
+        heading = table.locator("thead th", has_text="mean queue")
+
+        def column():
+            place = heading.evaluate("each => each.cellIndex")
+            texts = table.locator(f"tbody tr td:nth-child({place + 1})").all_inner_texts()
+            return [float(text.replace("\u202f", "")) for text in texts if text not in ("–", "")]
+
+        heading.locator("button").click()
+        assert column() == sorted(column())
+        assert heading.get_attribute("aria-sort") == "ascending"
+        heading.locator("button").press("Enter")
+        assert column() == sorted(column(), reverse=True)
+        assert len(column()) > 3
+
+    def test_a_filter_keeps_the_rows_that_have_all_words(self, opened):
+        page = opened()
+        box = page.get_by_label("Filter rows: Ports, those with most drops first")
+        box.fill("host-3")
+        table = page.locator("table", has_text="Ports, those with most drops first")
+        shown = table.locator("tbody tr:visible").all_inner_texts()
+        assert shown
+        assert all("host-3" in row for row in shown)
+        assert f"{len(shown)} of" in box.locator("xpath=following-sibling::output[1]").inner_text()
+        box.fill("")
+        assert table.locator("tbody tr:visible").count() > len(shown)
+
+
+def test_a_plot_of_paper_is_not_changed_by_what_a_screen_adds():
+    x = {"field": "t", "type": "quantitative", "title": "time [s]"}
+    spec = {"layer": [{"mark": "line", "encoding": {"x": x}}]}
+    before = repr(spec)
+    assert interactive(spec)["layer"][0]["params"][0]["bind"] == "scales"
+    assert repr(spec) == before
+
+
+def test_what_is_vendored_is_what_its_list_says():
+    listed = tomllib.loads((STATIC / "VENDOR.toml").read_text())
+    for entry in listed.values():
+        assert sha256((STATIC / entry["file"]).read_bytes()).hexdigest() == entry["sha256"]
