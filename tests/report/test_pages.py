@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import weirlab
+from made_studies import keep_only
 from weirlab.errors import InputError
 from weirlab.plots.style import scaled
 from weirlab.report import write_report
@@ -277,11 +278,7 @@ def test_a_mean_of_fewer_replicates_than_there_are_says_of_how_many(tmp_path):
 
 def test_the_page_of_an_unfinished_study_says_so(tmp_path):
     run_study(loads(STUDY), directory=tmp_path / "s")
-    log = tmp_path / "s" / "points.jsonl"
-    log.write_text("".join(log.read_text().splitlines(keepends=True)[:3]))
-    Manifest.read(tmp_path / "s").ended("interrupted", "interrupted after 2 of 6 points").write(
-        tmp_path / "s"
-    )
+    keep_only(tmp_path / "s", 2)
     _, parsed = read(write_report(tmp_path / "s", pictures=False).page)
     assert "2 of 6" in said(parsed)
     assert "This result is not complete" in said(parsed)

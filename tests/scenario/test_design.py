@@ -1,7 +1,5 @@
 """Designs of studies: where their points lie, and combinations that cannot be."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,7 @@ from weirlab.errors import ScenarioError
 from weirlab.scenario import load, loads
 from weirlab.scenario.plan.combinations import combinations, level_names, possible
 from weirlab.scenario.plan.design import design_rows
+from weirlab.store import Store
 from weirlab.studies import Study, run_study
 
 BASE = """
@@ -103,10 +102,10 @@ def test_a_study_with_a_design_is_run_kept_and_read_back(tmp_path):
 def test_a_study_goes_through_all_combinations_before_the_next_point_of_any(tmp_path):
     """What an interrupted one leaves covers all of them."""
     made = run_study(loads(BASE + DESIGN), directory=tmp_path / "kept", threads=1)
-    lines = (tmp_path / "kept" / "points.jsonl").read_text().splitlines()[1:]
-    run = [json.loads(line)["point"] for line in lines]
+    rows = Store.open(tmp_path / "kept" / "store").rows(columns=["point", "started"])
+    run = rows.sort("started", maintain_order=True).get_column("point").to_list()
     assert sorted(run) == made.points.get_column("point").to_list() == list(range(16))
-    # Points end about in the order in which they begin: one thread has four of them at hand.
+    # The clock that says when has milliseconds, in which several may begin.
     assert all(abs(number % 8 - place // 2) <= 2 for place, number in enumerate(run))
 
 

@@ -51,6 +51,12 @@ mod _core {
         env!("CARGO_PKG_VERSION")
     }
 
+    /// Digest of the sources of models and engines: where it is the same, results are, too.
+    #[pyfunction]
+    fn engine() -> &'static str {
+        env!("WEIRLAB_ENGINE")
+    }
+
     /// Whether the core was compiled with optimisation, as measurements need.
     #[pyfunction]
     fn is_release() -> bool {

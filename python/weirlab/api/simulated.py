@@ -16,12 +16,14 @@ from weirlab.api.kept import AnyScenario, Temporary, place_for, scenario_of
 from weirlab.api.result import Result, Shelf
 from weirlab.evaluation import evaluate
 from weirlab.evaluation import summary as measures_json
+from weirlab.execution import NO_LIMITS, Limits
 from weirlab.records import save_tables
 from weirlab.results import Manifest, Provenance, write_json
 
 if TYPE_CHECKING:
     from weirlab import studies
     from weirlab.analysis.outcome import HotspotOutcome
+    from weirlab.execution import Executor
     from weirlab.plots.style import Plot
     from weirlab.records import Records
     from weirlab.report.page import Block, Page
@@ -254,6 +256,11 @@ class StudyResult(Result):
         return self.study.seeds
 
     @property
+    def manifest_remark(self) -> str:
+        """How the study ended, where that was not well."""
+        return self._manifest.remark
+
+    @property
     def points(self) -> pl.DataFrame:
         """Columns `point` and one per factor, with the names of the levels."""
         return self.study.points
@@ -282,6 +289,8 @@ class StudyResult(Result):
                 found.points, on="point", how="left", maintain_order="left"
             ),
         }
+        if found.failures.height:
+            makers["failures"] = lambda: found.failures
         if self.sensitivity is not None:
             table = self.sensitivity
             makers["sensitivity"] = lambda: table
@@ -308,6 +317,7 @@ class StudyResult(Result):
                 }
                 for row in found.points.iter_rows(named=True)
             ],
+            "failures": found.failures.to_dicts(),
             "impossible": [asdict(each) for each in found.impossible],
         }
         if self.sensitivity is not None:
@@ -350,6 +360,9 @@ def study(
     seed: int | None = None,
     replicates: int | None = None,
     threads: int | None = None,
+    on: str | Executor | None = None,
+    store: str | Path | None = None,
+    limits: Limits = NO_LIMITS,
     out: str | Path | None = None,
     overrides: Mapping[str, str] | None = None,
     progress: runs.Progress | None = None,
@@ -360,11 +373,18 @@ def study(
     Args:
         scenario, assign, seed, threads, overrides, progress, judge: As of `weirlab.run`.
         replicates: Of every point. Default: those of the study.
+        on: Who works: `local:4`, `tcp://HOST:8786`, `ssh:HOST,HOST`, or an executor. Default: this process,
+            and processes of this machine where that is worth it.
+        store: A path or URL of results that studies share. Default: one in `out`.
+        limits: The time and memory that one run may need.
         out: An empty directory, or one of the same study, which is then continued. Default: one that is
             removed with the result, unless that is saved.
 
+    Runs that failed are in `result.study.failures`; the others do not stop for them.
+
     Raises:
         ScenarioError, UnsupportedError: A point is not legal, or cannot be run. Nothing was run then.
+        RunFailed: No run gave a result.
         InputError: It has no section `study`, or the directory holds something else.
         Interrupted: Ctrl-C. In a directory, finished points are kept.
     """
@@ -379,6 +399,9 @@ def study(
         seed=seed,
         replicates=replicates,
         threads=threads,
+        on=on,
+        store=store,
+        limits=limits,
         overrides=overrides,
         progress=progress,
         judge=judge,

@@ -23,7 +23,7 @@ from weirlab.cli.frame import (
     write_page,
 )
 from weirlab.cli.progress import judge_in, progress_bar
-from weirlab.cli.study import run_points
+from weirlab.cli.study import run_points, where_of
 
 if TYPE_CHECKING:
     from weirlab.api.simulated import RunResult
@@ -48,6 +48,26 @@ def run(
     threads: Annotated[
         int | None, typer.Option(min=1, help="How many replicates to run at once. Default: one per CPU.")
     ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="Who works off a study: local:N (processes), tcp://HOST:8786 (a Dask scheduler) or "
+            "ssh:HOST,HOST. Default: processes of this machine.",
+        ),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Where studies share what they found: a directory, or a URL such as s3://bucket/name. "
+            "Default: in the result.",
+        ),
+    ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(help="What one run of a study may need, such as '60 s' or '2 GB'. Repeatable."),
+    ] = None,
     sets: SetOption = None,
     out: OutOption = None,
     report: ReportFlag = False,
@@ -65,13 +85,20 @@ def run(
       weir run load-and-buffer --out results/first --report
     """
     from weirlab.analysis.notes import notes_of
+    from weirlab.errors import InputError
 
     scenario = read_scenario(file, sets)
     check_command(scenario, file, "run")
     for note in notes_of(scenario):
         tell(f"note: {note}")
-    start = run_points if scenario.study is not None else _run_once
-    start(scenario, seed, replicates, threads, overrides(sets), out, report=report, as_json=as_json)
+    changes = overrides(sets)
+    if scenario.study is None:
+        if on or store or limit:
+            raise InputError(f"{file}: has no section 'study', which --on, --store and --limit are for")
+        _run_once(scenario, seed, replicates, threads, changes, out, report=report, as_json=as_json)
+        return
+    where = where_of(on, store, limit)
+    run_points(scenario, seed, replicates, threads, where, changes, out, report=report, as_json=as_json)
 
 
 @functools.wraps(run)
@@ -95,6 +122,7 @@ and runs what has no study, too; a study of searches is run by 'weir search'.
 Examples:
   weir study load-and-buffer --report
   weir study zrl-full --out results/space --threads 2
+  weir study zrl-full --on tcp://head:8786 --store s3://lab/results --limit '10 min'
 """
 
 

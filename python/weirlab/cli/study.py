@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,35 @@ from weirlab.cli.frame import print_json, show_result, tell, write_page
 from weirlab.cli.progress import judge_in, progress_bar
 
 if TYPE_CHECKING:
+    from weirlab.execution import Limits
     from weirlab.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Where:
+    """Who executes a study, where its results go, and what a run may need."""
+
+    on: str | None
+    store: str | None
+    limits: Limits
+
+
+def where_of(on: str | None, store: str | None, limits: Sequence[str] | None) -> Where:
+    """What the options say. Raises InputError."""
+    from weirlab.cli.frame import quantity
+    from weirlab.errors import InputError
+    from weirlab.execution import Limits
+    from weirlab.units import Size, Span
+
+    seconds, memory_bytes = None, None
+    for text in limits or []:
+        if text.strip().endswith("B"):
+            memory_bytes = quantity("--limit", Size, text).bytes
+        else:
+            seconds = quantity("--limit", Span, text).ps / 1e12
+    if seconds == 0 or memory_bytes == 0:
+        raise InputError("--limit 0: nothing can run; leave it out for no limit")
+    return Where(on, store, Limits(seconds, memory_bytes))
 
 
 def run_points(
@@ -19,6 +49,7 @@ def run_points(
     seed: int | None,
     replicates: int | None,
     threads: int | None,
+    where: Where,
     overrides: dict[str, str],
     out: Path | None,
     *,
@@ -27,21 +58,28 @@ def run_points(
 ) -> None:
     """Run all points of a study, or those that an earlier sitting left open."""
     from weirlab.api.simulated import study
-    from weirlab.errors import Interrupted
+    from weirlab.errors import Interrupted, RunFailed
     from weirlab.results import new_directory
-    from weirlab.studies import points_of
+    from weirlab.studies import RunsPlan
 
-    points = points_of(scenario)  # what cannot run is told before a directory is made
-    continued = out is not None and (out / "points.jsonl").exists()
+    assert scenario.study is not None
+    many = scenario.study.replicates if replicates is None else replicates
+    plan = RunsPlan(scenario, scenario.run.seed if seed is None else seed, many)
+    plan.check()  # what cannot run is told before a directory is made
+    points = len(plan.order)
+    continued = out is not None and (out / "manifest.json").exists()
     directory = out if continued and out is not None else new_directory(scenario.name, out)
     try:
-        with progress_bar("simulating", f"{len(points)} points") as progress:
+        with progress_bar("simulating", f"{points} points") as progress:
             result = study(
                 scenario,
                 out=directory,
                 seed=seed,
                 replicates=replicates,
                 threads=threads,
+                on=where.on,
+                store=where.store,
+                limits=where.limits,
                 overrides=overrides,
                 progress=progress,
                 judge=judge_in(directory, progress),
@@ -55,10 +93,12 @@ def run_points(
     if continued:
         tell(f"continued {directory}")
     kept = result.study.kept
-    ran = f"{len(points)} points of {len(result.seeds)} replicates"
-    ran += f", {len(points) - kept} of them" if kept else ""
+    ran = f"{points} points of {len(result.seeds)} replicates"
+    ran += f", {points - kept} of them" if kept else ""
     typer.echo(
         f"{scenario.name}: {ran} in {result.seconds or 0.0:.2f} s"
         + (f", {kept} kept from before" if kept else "")
     )
     show_result(result, page)
+    if result.study.failures.height:
+        raise RunFailed(result.manifest_remark)

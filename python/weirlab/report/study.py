@@ -108,6 +108,13 @@ def study_sentences(study: Study) -> list[str]:
     sentences = [f"{card.label}: {card.value}, {card.detail}." for card in _extremes(study)]
     lost = f"{losses.value} dropped frames {losses.detail}" if losses.tone != "good" else losses.detail
     sentences.insert(0, f"{many}: {lost}.")
+    if many_failed := study.failures.height:
+        first = study.failures.row(0, named=True)
+        sentences.append(
+            f"Runs without a result: {many_failed}; the first: point {first['point']}, replicate "
+            f"{first['replicate']}: {first['reason']}. The others did not stop for them."
+        )
+    sentences += [f"{note[0].upper()}{note[1:]}." for note in study.notes if not note.startswith("failed")]
     if study.impossible:
         sentences.append(
             f"Combinations that cannot be: {len(study.impossible)}; see impossible.json in the directory of "

@@ -59,7 +59,7 @@ def possible(scenario: Scenario, check: Callable[[Scenario], object]) -> tuple[l
     number = 0
     for place, names, levels in study.combinations():
         assignments = {path: value for level in levels for path, value in level.assignments.items()}
-        rows = list(_design_levels(study, place))
+        rows = list(design_levels(study, place))
         try:
             at = base.assign(assignments) if assignments else base
             made = [Point(number + i, names | row, at, row) for i, row in enumerate(rows)]
@@ -83,11 +83,11 @@ def level_names(scenario: Scenario) -> list[dict[str, str]]:
     study = _study(scenario)
     names = []
     for place, factors, _ in study.combinations():
-        names += [factors | row for row in _design_levels(study, place)]
+        names += [factors | row for row in design_levels(study, place)]
     return names
 
 
-def _design_levels(study: Study, combination: int) -> Iterator[dict[str, str]]:
+def design_levels(study: Study, combination: int) -> Iterator[dict[str, str]]:
     """The values of the parameters of the design, by path; without one a single point without any."""
     if study.design is None:
         yield {}

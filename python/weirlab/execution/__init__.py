@@ -1,0 +1,32 @@
+"""How points are executed: a plan is cut into batches, an executor carries them, the store keeps what they
+find. Everything that has points goes this way."""
+
+from weirlab.execution.batches import (
+    NO_LIMITS,
+    Batch,
+    Limits,
+    OtherEngine,
+    Plan,
+    Point,
+    Receipt,
+    Watch,
+    run_batch,
+)
+from weirlab.execution.executors import Executor, opened
+from weirlab.execution.runner import Carried, carry
+
+__all__ = [
+    "NO_LIMITS",
+    "Batch",
+    "Carried",
+    "Executor",
+    "Limits",
+    "OtherEngine",
+    "Plan",
+    "Point",
+    "Receipt",
+    "Watch",
+    "carry",
+    "opened",
+    "run_batch",
+]

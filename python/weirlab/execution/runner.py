@@ -1,0 +1,452 @@
+"""The runner: cuts a plan into batches, keeps an executor busy, and knows what became of every place.
+
+Nothing here decides a result. Batches are cut by what runs have cost so far, the first ones by a pilot. A
+worker may die at any moment: what it had written counts, the rest of its batch is cut in half, so that a run
+that kills its worker is soon alone, and is given up after `DEATHS` of them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import numpy as np
+
+from weirlab.errors import Interrupted, WeirlabError
+from weirlab.execution.batches import (
+    NO_LIMITS,
+    Batch,
+    Limits,
+    OtherEngine,
+    Plan,
+    Ranges,
+    Receipt,
+    known_here,
+    run_batch,
+)
+from weirlab.execution.executors import Ended, Executor, opened
+from weirlab.results import usable_cpus
+from weirlab.store import Row, Store, engine, frame_of
+
+__all__ = ["DEATHS", "Carried", "carry"]
+
+DEATHS = 3
+"""Workers that a run may take with it before it is given up."""
+_PILOT_S = 0.5
+_PILOT_PATIENCE_S = 3.0
+"""How long the first run may take until its cost is predicted from how far it came."""
+_HERE_S = 1.5
+"""Work that is not worth the start of processes."""
+_LEAST_S = 0.25
+_SHARES = 4
+"""Batches that each worker has at least, so that all end at about the same time. No batch takes longer than
+such a part of the time that has passed, so that what is known of costs, and of others, is not old."""
+_LOOK_S = 1.0
+"""How often the store is asked what other runners have finished."""
+_STOP_S = 5.0
+_STEPS = 1000
+
+_OPEN, _TAKEN, _DONE, _FAILED = range(4)
+
+
+@dataclass
+class Carried:
+    """How it went."""
+
+    plan: str
+    """Id of the plan in the store."""
+    planned: int
+    """Places."""
+    kept: int = 0
+    """Places that were there before."""
+    done: int = 0
+    shared: int = 0
+    """How many of these other plans had made."""
+    failed: int = 0
+    first_failure: str = ""
+    lost: int = 0
+    """Batches whose worker was lost."""
+    notes: list[str] = field(default_factory=list)
+    """What went wrong on the way, for a person."""
+
+
+Tell = Callable[[str], object]
+Judge = Callable[[float, int, int], None]
+
+
+def carry(
+    plan: Plan,
+    store: Store,
+    on: str | Executor | None = None,
+    *,
+    threads: int | None = None,
+    limits: Limits = NO_LIMITS,
+    progress: Callable[[int, int], None] | None = None,
+    judge: Judge | None = None,
+    told: Tell | None = None,
+) -> Carried:
+    """Execute what a store lacks of a plan.
+
+    Args:
+        on: An executor, or what `weirlab.execution.opened` takes. Default: this process where the work is
+            small, and else processes of this machine.
+        threads: How many processes these are. Default: one per CPU that this process may use.
+        limits: Of each run. What exceeds them fails, and the rest goes on.
+        progress: Told how much of how much is done.
+        judge: Told after a pilot how long all will take [s], and how many bytes rows and memory need; may
+            raise to stop.
+        told: Given a line on whatever happens.
+
+    Raises:
+        InputError: There is no such executor, or nobody can work.
+        Interrupted: Ctrl-C. What has ended is in the store.
+        WeirlabError: The store cannot be written.
+    """
+    return _Runner(plan, store, limits, progress, told or str).run(on, threads, judge)
+
+
+class _Runner:
+    def __init__(
+        self,
+        plan: Plan,
+        store: Store,
+        limits: Limits,
+        progress: Callable[[int, int], None] | None,
+        told: Tell,
+    ) -> None:
+        self._plan = plan
+        self._store = store
+        self._limits = limits
+        self._progress = progress
+        self._tell = told
+        before = set(store.documents("plans"))
+        self._id = store.keep("plans", plan.document())
+        self._shares = bool(before - {self._id})
+        moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        self._sitting = f"{socket.gethostname()}-{os.getpid()}-{moment}-{os.urandom(2).hex()}"
+        count = len(plan.order) * plan.replicates
+        self._state = np.zeros(count, dtype=np.uint8)
+        self._place_of = np.full(int(plan.order.max(initial=-1)) + 1, -1, dtype=np.int64)
+        self._place_of[plan.order] = np.arange(len(plan.order))
+        self._seen: set[str] = set()
+        self._looked = 0.0
+        self._began = time.monotonic()
+        self._deaths: dict[int, int] = {}
+        self._judge: Judge | None = None
+        self._queue: list[Ranges] = []
+        """Batches that are cut already: what is left of lost ones."""
+        self._next = 0
+        self._under_way: dict[int, Ranges] = {}
+        self._runs = 0
+        self._bytes = 0
+        self._each_s: float | None = None
+        self._result = Carried(self._id, count)
+        self._met_another: bool | None = None
+        self._look()
+        self._met_another = False
+        self._result.kept = int((self._state == _DONE).sum())
+
+    # --- what is known
+
+    def _look(self) -> None:
+        """Mark what is in the store, whoever put it there."""
+        self._looked = time.monotonic()
+        columns = ["plan", "point", "replicate", "status", "sitting"]
+        for rows in self._store.fresh(self._seen, columns):
+            rows = rows.filter(rows["plan"] == self._id)
+            ended = rows["status"].is_in(["ok", "impossible"]).to_numpy()
+            mine = (rows["sitting"] == self._sitting).to_numpy()
+            numbers = rows["point"].to_numpy().astype(np.int64)
+            replicates = rows["replicate"].to_numpy().astype(np.int64)
+            fits = (numbers < len(self._place_of)) & (replicates < self._plan.replicates)
+            places = self._place_of[numbers[fits]] * self._plan.replicates + replicates[fits]
+            ended, mine = ended[fits], mine[fits]
+            if self._met_another is False and not mine.all():
+                # Another runner is at it: go on elsewhere.
+                self._met_another = True
+                self._next = random.SystemRandom().randrange(len(self._state))
+            failures = places[~ended & mine]
+            self._state[failures] = _FAILED
+            self._state[places[ended]] = _DONE
+
+    def _left(self) -> int:
+        return int((self._state < _DONE).sum())
+
+    def _note(self, text: str) -> None:
+        if text not in self._result.notes:
+            self._result.notes.append(text)
+        self._tell(text)
+
+    # --- work
+
+    def run(self, on: str | Executor | None, threads: int | None, judge: Judge | None) -> Carried:
+        """All of it."""
+        self._judge = judge
+        try:
+            if on is None:
+                on = self._begin(usable_cpus() if threads is None else threads)
+            if self._left():
+                executor = opened(on, told=self._note) if isinstance(on, str) else on
+                if executor.dashboard:
+                    self._tell(f"what the workers do: {executor.dashboard}")
+                try:
+                    self._work(executor)
+                except KeyboardInterrupt:
+                    self._stop(executor)
+                    raise
+                finally:
+                    if isinstance(on, str):
+                        executor.close()
+        except (KeyboardInterrupt, Interrupted) as error:
+            if isinstance(error, Interrupted) and str(error) != "stopped":
+                raise
+            self._look()
+            raise Interrupted("interrupted") from None
+        self._look()
+        self._result.done = int((self._state == _DONE).sum()) - self._result.kept
+        self._result.failed = int((self._state == _FAILED).sum())
+        return self._result
+
+    def _begin(self, workers: int) -> str:
+        """Work in this process as long as processes are not worth their start; what they are called."""
+        limited = self._limits.seconds is not None or self._limits.memory_bytes is not None
+        if not limited:  # a run that does not end would end this process
+            known_here(self._store.url, self._id, self._plan)
+            try:
+                self._here(_PILOT_S, give_up_s=_PILOT_PATIENCE_S)
+                self._ask_judge(workers)
+                if workers == 1 or (self._each_s or 0.0) * self._left() < _HERE_S:
+                    self._here(float("inf"))
+            finally:
+                known_here(self._store.url, self._id, None)
+        return f"local:{workers}"
+
+    def _ask_judge(self, workers: int) -> None:
+        """Say what is needed, as soon as anything is known of it."""
+        left = self._left()
+        if self._judge is None or self._each_s is None or not left:
+            return
+        judge, self._judge = self._judge, None
+        each = self._bytes / max(1, self._runs)
+        judge(self._each_s * left / max(1, workers), round(each * left), round(3 * each * left))
+
+    def _here(self, most_s: float, give_up_s: float | None = None) -> None:
+        """Work in this process."""
+        began = time.monotonic()
+        while self._left() and time.monotonic() - began < most_s:
+            places = self._cut(min(most_s, 2.0))
+            if not places:
+                return
+            batch = self._batch(places, min(most_s, 2.0), give_up_s)
+
+            def beat(done: float) -> None:
+                self._report(done)
+
+            receipt = run_batch(batch, beat=beat, own_process=False)
+            self._settle(places, receipt)
+            if receipt.stopped:
+                raise Interrupted("stopped")
+            if receipt.predicted_s is not None:
+                self._each_s = receipt.predicted_s
+                return
+
+    def _work(self, executor: Executor) -> None:
+        """Keep the executor busy until nothing is left."""
+        while self._left():
+            self._feed(executor)
+            if not self._under_way:
+                if self._left():
+                    time.sleep(0.2)  # no workers yet
+                self._look()
+                continue
+            for ended in executor.ended(0.2):
+                self._take(executor, ended)
+            if time.monotonic() - self._looked > _LOOK_S:
+                self._look()
+            self._ask_judge(executor.workers)
+            self._report()
+
+    def _feed(self, executor: Executor) -> None:
+        workers = executor.workers
+        while len(self._under_way) < workers * executor.per_worker:
+            if self._each_s is None:
+                most_s = _LEAST_S
+            else:
+                share = self._each_s * self._left() / max(1, workers * _SHARES)
+                so_far = (time.monotonic() - self._began) / _SHARES
+                most_s = min(max(min(share, so_far), _LEAST_S), executor.batch_s)
+            places = self._queue.pop() if self._queue else self._cut(most_s)
+            places = self._still_open(places)
+            if not places:
+                if not self._queue and not (self._state == _OPEN).any():
+                    return
+                continue
+            for first, stop in places:
+                self._state[first:stop] = _TAKEN
+            batch = self._batch(places, 1.5 * most_s)
+            self._under_way[executor.submit(run_batch, batch)] = places
+
+    def _batch(self, places: Ranges, most_s: float, give_up_s: float | None = None) -> Batch:
+        return Batch(
+            store=self._store.url,
+            plan=self._id,
+            engine=engine(),
+            sitting=self._sitting,
+            places=places,
+            limits=self._limits,
+            most_s=most_s,
+            shares=self._shares,
+            guess_s=self._each_s,
+            give_up_s=give_up_s,
+        )
+
+    def _cut(self, most_s: float) -> Ranges:
+        """The next places that nobody has, as many as take this long."""
+        many = 1 if self._each_s is None else int(np.clip(most_s / max(self._each_s, 1e-7), 1, 1_000_000))
+        if self._each_s is None and most_s == float("inf"):
+            many = 1_000_000
+        count = len(self._state)
+        if self._next >= count:
+            self._next = 0
+        ahead = self._state[self._next :] == _OPEN
+        if not ahead.any():
+            self._next = 0
+            ahead = self._state == _OPEN
+            if not ahead.any():
+                return ()
+        first = self._next + int(ahead.argmax())
+        window = self._state[first : first + many] == _OPEN
+        length = len(window) if window.all() else int((~window).argmax())
+        self._next = first + length
+        return ((first, first + length),)
+
+    def _still_open(self, places: Ranges) -> Ranges:
+        """The places without those that somebody else has finished meanwhile."""
+        found: list[tuple[int, int]] = []
+        for first, stop in places:
+            wanted = np.flatnonzero(self._state[first:stop] < _DONE) + first
+            if len(wanted):
+                found += [(int(run[0]), int(run[-1]) + 1) for run in _runs(wanted)]
+        return tuple(found)
+
+    # --- what comes back
+
+    def _take(self, executor: Executor, ended: Ended) -> None:
+        places = self._under_way.pop(ended.token, None)
+        if places is None:
+            return
+        if ended.value is not None:
+            self._settle(places, ended.value)
+            return
+        if isinstance(ended.error, OtherEngine):
+            self._note(f"{ended.error}: it is given nothing any more")
+            executor.exclude(ended.error.where)
+            self._reopen(places)
+            return
+        if ended.error is not None:
+            self._look()
+            if isinstance(ended.error, WeirlabError):
+                raise ended.error
+            raise WeirlabError(
+                f"a batch could not be executed: {type(ended.error).__name__}: {ended.error}"
+            ) from ended.error
+        self._result.lost += 1
+        self._look()
+        rest = self._still_open(places)
+        if not rest:
+            return
+        self._note(f"a batch was lost: {ended.lost}; {_count(rest)} of its {_count(places)} runs begin again")
+        if not ended.blamed:
+            self._reopen(rest)
+            return
+        halves = _halved(rest)
+        if len(halves) == 1:
+            place = halves[0][0][0]
+            self._deaths[place] = self._deaths.get(place, 0) + 1
+            if self._deaths[place] >= DEATHS:
+                self._give_up(place)
+                return
+        self._queue += halves
+
+    def _reopen(self, places: Ranges) -> None:
+        for first, stop in self._still_open(places):
+            self._state[first:stop] = _OPEN
+
+    def _settle(self, places: Ranges, receipt: Receipt) -> None:
+        for first, stop in places:
+            self._state[first:stop] = np.where(self._state[first:stop] == _FAILED, _FAILED, _DONE)
+        for first, stop in receipt.left:
+            self._state[first:stop] = _OPEN
+        if receipt.failed:
+            if not self._result.first_failure:
+                self._result.first_failure = receipt.first_failure
+                self._note(f"failed: {receipt.first_failure}")
+            self._look()  # which of them
+        self._result.shared += receipt.shared
+        made = receipt.done + receipt.failed - receipt.shared
+        if made:
+            self._runs += made
+            self._bytes += receipt.bytes
+            latest = receipt.seconds / made
+            self._each_s = latest if self._each_s is None else 0.7 * self._each_s + 0.3 * latest
+        self._report()
+
+    def _give_up(self, place: int) -> None:
+        number, replicate = divmod(place, self._plan.replicates)
+        point = int(self._plan.order[number])
+        reason = f"its worker ended without a word, {DEATHS} times"
+        row = Row(
+            point=point, replicate=replicate, seed=0, status="died", reason=reason, started=datetime.now(UTC)
+        )
+        self._store.write(frame_of([row], self._id, "", self._sitting))
+        self._state[place] = _FAILED
+        self._result.first_failure = (
+            self._result.first_failure or f"point {point}, replicate {replicate}: {reason}"
+        )
+        self._note(f"failed: point {point}, replicate {replicate}: {reason}")
+
+    def _stop(self, executor: Executor) -> None:
+        """Have what runs handed back, and wait a moment for it."""
+        executor.stop()
+        give_up = time.monotonic() + _STOP_S
+        while self._under_way and time.monotonic() < give_up and executor.busy:
+            for ended in executor.ended(0.2):
+                self._under_way.pop(ended.token, None)
+
+    def _report(self, more: float = 0.0) -> None:
+        if self._progress is not None:
+            ended = int((self._state >= _DONE).sum())
+            total = len(self._state) * _STEPS
+            self._progress(min(total, round((ended + more) * _STEPS)), total)
+
+
+def _runs(places: np.ndarray) -> list[np.ndarray]:
+    """Sorted numbers, cut where one is missing."""
+    return np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
+
+
+def _count(places: Ranges) -> int:
+    return sum(stop - first for first, stop in places)
+
+
+def _halved(places: Ranges) -> list[Ranges]:
+    """The same places as two batches; one place alone stays one."""
+    total = _count(places)
+    if total == 1:
+        return [places]
+    front: list[tuple[int, int]] = []
+    back: list[tuple[int, int]] = []
+    room = total // 2
+    for first, stop in places:
+        cut = min(stop, first + room)
+        if cut > first:
+            front.append((first, cut))
+        if cut < stop:
+            back.append((cut, stop))
+        room -= cut - first
+    return [tuple(front), tuple(back)]

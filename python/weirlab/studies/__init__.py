@@ -1,0 +1,16 @@
+"""Studies: a scenario at every combination of the levels of its factors, with replicates.
+
+All points have the seeds of the scenario (`run.seed`, `run.seed + 1`, ...), whatever their number or order.
+So a point can be repeated alone, and points that differ in one factor meet the same chance, which makes
+their difference more precise.
+
+What runs find lies in a store (`weirlab.store`), in the directory of the study or where others use it, too. A
+study that was interrupted, or that is extended, goes on from there when it is run again.
+"""
+
+from weirlab.scenario.plan.combinations import Impossible, Point
+from weirlab.studies.plan import RunsPlan, plan_of, planned, points_of
+from weirlab.studies.running import run_study
+from weirlab.studies.study import Study
+
+__all__ = ["Impossible", "Point", "RunsPlan", "Study", "plan_of", "planned", "points_of", "run_study"]

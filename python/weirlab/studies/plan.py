@@ -1,0 +1,176 @@
+"""The plan of a study of runs: every point follows from the scenario and its number, in any process."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from weirlab.errors import InputError, ScenarioError, UnsupportedError
+from weirlab.evaluation import measured
+from weirlab.execution import Watch
+from weirlab.execution.batches import digest
+from weirlab.measures.rows import frame_counts
+from weirlab.runs import replicate_seeds, resolve, simulate
+from weirlab.scenario import Scenario
+from weirlab.scenario.loading import loads
+from weirlab.scenario.plan import Level
+from weirlab.scenario.plan.combinations import Impossible, Point, design_levels, possible
+from weirlab.store import COUNTS, Row
+
+__all__ = ["RunsPlan", "plan_of", "planned", "points_of"]
+
+_CHECKED = 500
+"""Combinations that are looked at before anything runs; of more of them, so many that lie apart."""
+_NO_PART = {"name", "description", "study", "search", "campaign", "weirlab"}
+"""Sections that decide nothing about a run. Its seed is told apart."""
+
+
+def points_of(scenario: Scenario) -> list[Point]:
+    """Every point that can be, each combination of levels checked as a scenario of its own; see `planned`."""
+    return planned(scenario)[0]
+
+
+def planned(scenario: Scenario) -> tuple[list[Point], list[Impossible]]:
+    """The points of a study, and the combinations of its factors that cannot be, with the reason.
+
+    Raises ScenarioError when a combination is not legal, and UnsupportedError when the simulator cannot run
+    it.
+    """
+    refuse_others(scenario)
+    return possible(scenario, resolve)
+
+
+def refuse_others(scenario: Scenario) -> None:
+    """Raises InputError or UnsupportedError for what is no study of runs."""
+    if scenario.study is None:
+        raise InputError(f"{scenario.name}: has no 'study' section")
+    if scenario.search is not None or scenario.campaign is not None:
+        what = "search" if scenario.search is not None else "campaign"
+        hint = f"start it with 'weir {'search' if what == 'search' else 'bulk'}'"
+        hint += "" if what == "search" else "; leave 'study' out to run it once"
+        message = f"a study of this is not run on the simulator; {hint}"
+        raise UnsupportedError([scenario.problem(what, message)])
+
+
+def plan_of(document: Mapping[str, Any]) -> RunsPlan:
+    """The plan that a document describes."""
+    scenario = loads(document["scenario"], file="the plan")
+    return RunsPlan(scenario, int(document["seed"]), int(document["replicates"]))
+
+
+class RunsPlan:
+    """The points and replicates of a study of runs."""
+
+    def __init__(self, scenario: Scenario, seed: int, replicates: int) -> None:
+        if scenario.study is None:
+            raise InputError(f"{scenario.name}: has no 'study' section")
+        self.scenario = scenario
+        self.seeds = replicate_seeds(seed, replicates)
+        self.replicates = replicates
+        self._study = scenario.study
+        self._base = scenario.assign({"study": None})
+        self._combinations = list(self._study.combinations())
+        self._rows = len(self._design(0)) if self._combinations else 0
+        count = len(self._combinations)
+        # The first point of each combination, then the second of each, and so on: what an interrupted study
+        # leaves then covers all combinations.
+        self.order = np.arange(count * self._rows).reshape(count, self._rows).T.ravel()
+
+    def document(self) -> dict[str, Any]:
+        """See `weirlab.execution.Plan`."""
+        return {
+            "kind": "runs",
+            "name": self.scenario.name,
+            "scenario": self.scenario.as_written(),
+            "seed": self.seeds[0],
+            "replicates": self.replicates,
+        }
+
+    def lists_impossible(self) -> bool:
+        """See `weirlab.execution.Plan`."""
+        return self._study.impossible == "list"
+
+    def levels(self, number: int) -> dict[str, str]:
+        """The levels of a point: their names by factor, and the values of a design by parameter."""
+        combination, row = divmod(number, self._rows)
+        return {**self._combinations[combination][1], **self._design(combination)[row]}
+
+    def factors(self, number: int) -> dict[str, str]:
+        """The levels of its factors alone."""
+        return self._combinations[number // self._rows][1]
+
+    def point(self, number: int) -> _RunsPoint:
+        """See `weirlab.execution.Plan`."""
+        combination, row = divmod(number, self._rows)
+        levels: Sequence[Level] = self._combinations[combination][2]
+        changes = {path: value for level in levels for path, value in level.assignments.items()}
+        changes |= self._design(combination)[row]
+        return _RunsPoint(number, self._base.assign(changes) if changes else self._base, self.seeds)
+
+    def check(self) -> None:
+        """Look at the combinations before anything runs. Raises ScenarioError or UnsupportedError with every
+        problem, each with its levels."""
+        refuse_others(self.scenario)
+        if len(self._combinations) <= _CHECKED:
+            possible(self.scenario, resolve)
+            return
+        for combination in np.linspace(0, len(self._combinations) - 1, _CHECKED).astype(int):
+            try:
+                resolve(self.point(int(combination) * self._rows).scenario)
+            except ScenarioError:
+                if not self.lists_impossible():
+                    raise
+
+    @functools.lru_cache(4096)  # noqa: B019
+    def _design(self, combination: int) -> list[dict[str, str]]:
+        return list(design_levels(self._study, self._combinations[combination][0]))
+
+
+class _RunsPoint:
+    """A point that is about to be executed."""
+
+    def __init__(self, number: int, scenario: Scenario, seeds: Sequence[int]) -> None:
+        self.scenario = scenario
+        self._number = number
+        self._seeds = seeds
+        self._key = address_of(scenario)
+
+    def key(self, replicate: int) -> tuple[str, int]:
+        """See `weirlab.execution.Point`."""
+        return self._key, self._seeds[replicate]
+
+    def run(self, replicates: Sequence[int], watch: Watch) -> list[Row]:
+        """See `weirlab.execution.Point`."""
+        seeds = [self._seeds[replicate] for replicate in replicates]
+        records = simulate(self.scenario, seeds, threads=1, progress=watch)
+        counts = frame_counts(records).select("replicate", *COUNTS).to_dicts()
+        found: dict[int, list[dict[str, Any]]] = {place: [] for place in range(len(seeds))}
+        values = measured(records, self.scenario)
+        for measure, replicate, value, unit in values.select(
+            "measure", pl.col("replicate"), "value", "unit"
+        ).iter_rows():
+            found[replicate].append({"measure": measure, "value": value, "unit": unit})
+        return [
+            Row(
+                point=self._number,
+                replicate=replicate,
+                seed=seeds[place],
+                counts={name: counts[place][name] for name in COUNTS},
+                measures=found[place],
+            )
+            for place, replicate in enumerate(replicates)
+        ]
+
+
+def address_of(scenario: Scenario) -> str:
+    """The address of what runs of a scenario find: a digest of the spec that the simulator takes, and of what
+    the measures ask of the scenario. Names and descriptions are no part of it. Raises UnsupportedError and
+    ScenarioError."""
+    asked = scenario.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_NO_PART)
+    asked.get("run", {}).pop("seed", None)
+    return digest("run", resolve(scenario).spec_json, json.dumps(asked, sort_keys=True))

@@ -1,0 +1,261 @@
+"""Running a study: the plan into the store, the store into tables."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from weirlab.errors import InputError, Interrupted, RunFailed, WeirlabError
+from weirlab.execution import NO_LIMITS, Carried, Executor, Limits, carry
+from weirlab.files import locked_directory
+from weirlab.journal import first_difference
+from weirlab.results import Manifest, Provenance, Status, write_json
+from weirlab.runs import Estimate, Judge, Progress, save_scenario
+from weirlab.scenario import Scenario, load
+from weirlab.store import Store, engine
+from weirlab.studies import journalled
+from weirlab.studies.plan import RunsPlan
+from weirlab.studies.study import ABOUT, IMPOSSIBLE, Study, about_in, found_in
+
+__all__ = ["run_study"]
+
+_MANY = 100
+"""Runs from which it is worth a few to know what they need."""
+_JOURNAL = "journal.txt"
+
+
+def run_study(
+    scenario: str | Path | Scenario,
+    *,
+    directory: str | Path | None = None,
+    seed: int | None = None,
+    replicates: int | None = None,
+    threads: int | None = None,
+    on: str | Executor | None = None,
+    store: str | Path | None = None,
+    limits: Limits = NO_LIMITS,
+    overrides: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    judge: Judge | None = None,
+) -> Study:
+    """Run what is missing of every point of a study, and return what was found.
+
+    Results depend on the scenario and its seeds alone: not on who runs them, on how many workers, or in which
+    batches. A run that fails, takes too long or ends its process leaves a row in `failures`; the others go
+    on.
+
+    Args:
+        scenario: A scenario with a section `study`, or the file of one.
+        directory: Where to keep it; an empty directory, or one of the same study, which is then continued, or
+            extended by more replicates, levels or factors.
+        seed: Of the first replicate of every point. Default: that of the scenario.
+        replicates: Of every point. Default: those of the study.
+        threads: How many processes of this machine to use. Default: one per CPU that this process may use.
+        on: Who works: see `weirlab.execution.opened`. Default: `threads` processes of this machine.
+        store: A path or URL of results that studies share. Default: one of its own in `directory`.
+        limits: What one run may need.
+        overrides: The changes of a command line, to be noted.
+        progress: Told how much of how much is done.
+        judge: Told after a pilot what a large study will need; may raise.
+
+    Raises:
+        ScenarioError, UnsupportedError: A point is not legal, or cannot be run. Nothing was run then.
+        InputError: The directory holds something else, or nobody can work.
+        RunFailed: No run gave a result.
+        Interrupted: Ctrl-C. What has ended is kept.
+    """
+    provenance = Provenance.now()
+    if not isinstance(scenario, Scenario):
+        scenario = load(scenario)
+    if threads is not None and threads < 1:
+        raise InputError(f"at least 1 thread is needed (got {threads})")
+    if scenario.study is None:
+        raise InputError(f"{scenario.name}: has no 'study' section")
+    many = scenario.study.replicates if replicates is None else replicates
+    plan = RunsPlan(scenario, scenario.run.seed if seed is None else seed, many)
+    plan.check()
+
+    def work(kept: Store, told: Callable[[str], object]) -> Carried:
+        return carry(
+            plan,
+            kept,
+            on,
+            threads=threads,
+            limits=limits,
+            progress=progress,
+            judge=_judging(plan, judge),
+            told=told,
+        )
+
+    if directory is None:
+        with tempfile.TemporaryDirectory(prefix="weirlab-") as temporary:
+            kept = Store.open(temporary if store is None else store, create=True)
+            study, _ = _executed(plan, kept, work, provenance, str)
+            return replace(study, provenance=provenance.ended())
+    directory = Path(directory)
+    manifest = Manifest(
+        kind="study",
+        name=scenario.name,
+        seed=plan.seeds[0],
+        replicates=len(plan.seeds),
+        overrides=overrides or {},
+        provenance=provenance,
+    )
+    with _opened(directory, plan, store) as kept:
+        manifest = replace(manifest.begun_in(directory), replicates=len(plan.seeds))
+        manifest.write(directory)
+        journal = _Journal(directory / _JOURNAL)
+        journal(f"{len(plan.order)} points of {many} replicates on {on or 'local'}, store {kept.url}")
+        try:
+            study, carried = _executed(plan, kept, work, provenance, journal)
+        except BaseException as error:
+            journal(f"ended: {error}")
+            status: Status = "interrupted" if isinstance(error, Interrupted) else "failed"
+            with suppress(WeirlabError):  # on a full disk, what went wrong first is what is told
+                manifest.ended(status, str(error)).write(directory)
+            raise
+        manifest = manifest.ended(*_ending(carried))
+        study = replace(study, provenance=manifest.provenance)
+        study.save_tables(directory / "tables")
+        found = [asdict(each) for each in study.impossible]
+        write_json(directory / IMPOSSIBLE, {"combinations": found})
+        manifest.write(directory)
+        journal(f"{manifest.status}: {study.points.height} of {study.planned} points")
+    return study
+
+
+def _executed(
+    plan: RunsPlan,
+    kept: Store,
+    work: Callable[[Store, Callable[[str], object]], Carried],
+    provenance: Provenance,
+    told: Callable[[str], object],
+) -> tuple[Study, Carried]:
+    """Carry the plan out; the study, and how it went."""
+    try:
+        carried = work(kept, told)
+    except Interrupted as error:
+        if str(error) != "interrupted":
+            raise
+        name = kept.keep("plans", plan.document())
+        ended = found_in(kept, plan, name, engine())["points"].height
+        message = f"interrupted after {ended} of {len(plan.order)} points; they are kept"
+        raise Interrupted(message) from None
+    if carried.failed and carried.failed == carried.planned - carried.kept and not carried.kept:
+        raise RunFailed(f"no run gave a result; the first failure: {carried.first_failure}")
+    found = found_in(kept, plan, carried.plan, engine())
+    study = Study(
+        scenario=plan.scenario,
+        seeds=plan.seeds,
+        provenance=provenance,
+        kept=(carried.kept + carried.shared) // plan.replicates,
+        notes=tuple(carried.notes),
+        **found,
+    )
+    return study, carried
+
+
+def _ending(carried: Carried) -> tuple[Status, str]:
+    if not carried.failed:
+        return "complete", ""
+    return "failed", f"{carried.failed} of {carried.planned} runs failed; the first: {carried.first_failure}"
+
+
+def _judging(plan: RunsPlan, judge: Judge | None) -> Callable[[float, int, int], None] | None:
+    runs = len(plan.order) * plan.replicates
+    if runs < _MANY:
+        return None
+
+    def judging(seconds: float, disk_bytes: int, memory_bytes: int) -> None:
+        needed = Estimate(runs=runs, seconds=seconds, memory_bytes=memory_bytes, disk_bytes=disk_bytes)
+        needed.refuse()
+        if judge is not None:
+            judge(needed)
+
+    return judging
+
+
+@contextmanager
+def _opened(directory: Path, plan: RunsPlan, store: str | Path | None) -> Iterator[Store]:
+    """The store of a study in its directory, which no other process writes meanwhile."""
+    if journalled.is_one(directory):
+        raise InputError(
+            f"{directory}: a study of an older version, which can be read and reported; run it again in "
+            "another directory"
+        )
+    if not (directory / ABOUT).exists():
+        if directory.is_dir() and next(directory.iterdir(), None) is not None:
+            raise InputError(f"{directory}: holds other files; name a new or an empty directory")
+        if directory.exists() and not directory.is_dir():
+            raise InputError(f"{directory}: this is a file; name a directory")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{directory}: cannot make this directory: {error.strerror}") from error
+    with locked_directory(directory):
+        asked = {"scenario": plan.scenario.dump(), "seed": plan.seeds[0], "replicates": plan.replicates}
+        place = "store" if store is None else str(Store.open(store, create=True).url)
+        if (directory / ABOUT).exists():
+            about = about_in(directory)
+            _refuse_another(directory, about["asked"], asked)
+            place = about["store"] if store is None else place
+        kept = Store.open(directory / "store" if place == "store" else place, create=True)
+        document = plan.document()
+        about = {
+            "weirlab_study": 2,
+            "id": kept.keep("plans", document),
+            "engine": engine(),
+            "store": place,
+            "plan": document,
+            "asked": asked,
+        }
+        save_scenario(plan.scenario, directory)
+        write_json(directory / ABOUT, about)
+        yield kept
+
+
+def _refuse_another(directory: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raises InputError unless a study is the one that was begun there, or an extension of it."""
+    with suppress(ValueError, TypeError, KeyError, WeirlabError):  # defaults of what is new since
+        before = {**before, "scenario": Scenario(**before["scenario"]).dump()}
+    if before == now or _extends(before, now):
+        return
+    where, then, here = first_difference(before, now)
+    raise InputError(
+        f"{directory / ABOUT}: another study: {where} was {then} there and is {here} here; go on with the "
+        "same settings, or name another place; results that both have are shared with --store"
+    )
+
+
+def _extends(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether all points and replicates of a study are among those of another."""
+    if before["seed"] != now["seed"] or before["replicates"] > now["replicates"]:
+        return False
+    then, here = before["scenario"], now["scenario"]
+    if {**then, "study": None} != {**here, "study": None}:
+        return False
+    old, new = dict(then["study"]), dict(here["study"])
+    for each in (old, new):
+        each.pop("replicates", None)
+    levels, more = old.pop("factors", {}), new.pop("factors", {})
+    return old == new and all(
+        factor in more and all(more[factor].get(name) == value for name, value in some.items())
+        for factor, some in levels.items()
+    )
+
+
+class _Journal:
+    """What happened, a line each, for a person."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __call__(self, text: str) -> None:
+        moment = datetime.now(UTC).isoformat(timespec="seconds")
+        with suppress(OSError), self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{moment} {text}\n")

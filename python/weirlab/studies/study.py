@@ -1,0 +1,198 @@
+"""What a study found, as far as it came; read from its store, its tables, or the log of an older version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from weirlab.errors import InputError
+from weirlab.journal import first_difference
+from weirlab.records import save_tables
+from weirlab.results import Manifest, Provenance, read_json
+from weirlab.runs import replicate_seeds
+from weirlab.scenario import Scenario, load
+from weirlab.scenario.plan.combinations import Impossible
+from weirlab.store import COUNTS, Store
+from weirlab.studies import journalled
+from weirlab.studies.plan import RunsPlan, plan_of
+
+__all__ = ["ABOUT", "FAILURES", "IMPOSSIBLE", "Study", "found_in"]
+
+ABOUT = "study.json"
+IMPOSSIBLE = "impossible.json"
+FAILURES = {"point": pl.UInt32, "replicate": pl.UInt32, "status": pl.String, "reason": pl.String}
+"""Columns of runs that gave no result."""
+_MEASURES = {
+    "point": pl.UInt32,
+    "measure": pl.String,
+    "replicate": pl.UInt32,
+    "value": pl.Float64,
+    "unit": pl.String,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What a study found, as far as it came."""
+
+    scenario: Scenario
+    seeds: tuple[int, ...]
+    """One per replicate, the same for all points."""
+    planned: int
+    """Number of points when it is complete."""
+    kept: int = 0
+    """How many of the points were there already, from an earlier sitting or another study."""
+    points: pl.DataFrame
+    """Columns `point` and one per factor, with the names of the levels: the points whose runs have ended."""
+    runs: pl.DataFrame
+    """Columns `point replicate seed events sent_frames delivered_frames dropped_frames live_frames`, of data
+    alone, and `acknowledgement_frames dropped_acknowledgements`, null where an older version counted these as
+    data."""
+    measures: pl.DataFrame
+    """Columns `point measure replicate value unit`."""
+    failures: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=FAILURES))
+    """Columns `point replicate status reason`: runs that gave no result, and why."""
+    impossible: tuple[Impossible, ...]
+    """Combinations of the factors that cannot be, where the study lists them."""
+    provenance: Provenance
+    notes: tuple[str, ...] = ()
+    """What went wrong on the way, such as workers that were lost, in sentences."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run of every point gave a result."""
+        return self.points.height == self.planned and self.failures.is_empty()
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Study:
+        """Read a study, complete or not. Raises InputError when the directory holds none."""
+        directory = Path(directory)
+        manifest = Manifest.read(directory)
+        if manifest.kind != "study":
+            raise InputError(f"{directory}: holds a {manifest.kind}, not a study")
+        scenario = load(directory / "scenario.yaml")
+        if scenario.study is None:
+            raise InputError(f"{directory / 'scenario.yaml'}: has no 'study' section")
+        seed, replicates = manifest.seed or 0, manifest.replicates or 1
+        if journalled.is_one(directory):
+            found = journalled.read(directory, scenario, replicate_seeds(seed, replicates))
+            return cls(
+                scenario=scenario,
+                seeds=replicate_seeds(seed, replicates),
+                provenance=manifest.provenance,
+                **found,
+            )
+        about = about_in(directory)
+        plan = plan_of(about["plan"])
+        for what, then, now in (
+            ("seed", plan.seeds[0], seed),
+            ("replicates", plan.replicates, replicates),
+            ("scenario", plan.scenario.dump(), scenario.dump()),
+        ):
+            if then != now:
+                where, begun, here = first_difference(then, now, what)
+                raise InputError(
+                    f"{directory / ABOUT}: does not fit the manifest.json and scenario.yaml beside it: "
+                    f"{where} was {begun} when it was begun, and is {here} there"
+                )
+        tables = directory / "tables"
+        if manifest.status == "complete" and (tables / "runs.parquet").exists():
+            return cls(
+                scenario=scenario,
+                seeds=plan.seeds,
+                provenance=manifest.provenance,
+                **_saved(tables, directory, plan),
+            )
+        store = Store.open(store_of(directory, about))
+        found = found_in(store, plan, about["id"], about["engine"])
+        return cls(scenario=scenario, seeds=plan.seeds, provenance=manifest.provenance, **found)
+
+    def save_tables(self, directory: Path) -> None:
+        """Write `points`, `runs` and `measures`, and `failures` where there are any."""
+        tables = {"points": self.points, "runs": self.runs, "measures": self.measures}
+        if self.failures.height:
+            tables["failures"] = self.failures
+        save_tables(tables, directory)
+
+
+def about_in(directory: Path) -> dict[str, Any]:
+    """What `study.json` says: `id`, `plan`, `store` and `engine`. Raises InputError."""
+    about = read_json(directory / ABOUT)
+    if about.get("weirlab_study") != 2:
+        raise InputError(
+            f"{directory / ABOUT}: of another version of weirlab ({about.get('weirlab_study')!r})"
+        )
+    return about
+
+
+def store_of(directory: Path, about: Mapping[str, Any]) -> str:
+    """The place of its store. One in the directory of the study may be moved with it."""
+    return str(directory / "store") if about["store"] == "store" else str(about["store"])
+
+
+def found_in(store: Store, plan: RunsPlan, name: str, engine: str) -> dict[str, Any]:
+    """The fields of a `Study` that a store knows of a plan."""
+    columns = ["point", "replicate", "seed", "status", "reason", *COUNTS, "measures"]
+    rows = store.rows(plan=name, made_by=engine, columns=columns)
+    many = rows.group_by("point", maintain_order=True).len()
+    whole = many.filter(pl.col("len") == plan.replicates).get_column("point")
+    rows = rows.filter(pl.col("point").is_in(whole.implode()))
+    good = rows.filter(pl.col("status") == "ok")
+    impossible = rows.filter(pl.col("status") == "impossible").unique("point", maintain_order=True)
+    numbers = good.get_column("point").unique(maintain_order=True).to_list()
+    study = plan.scenario.study
+    assert study is not None
+    names = [*study.factors, *(study.design.parameters if study.design is not None else ())]
+    levels = [plan.levels(number) for number in numbers]
+    excluded = {
+        tuple(plan.factors(point).items()): reason
+        for point, reason in impossible.select("point", "reason").iter_rows()
+    }
+    order = {each: place for place, each in enumerate(plan.scenario.measure)}
+    measures = (
+        good.select("point", "replicate", "measures")
+        .explode("measures")
+        .drop_nulls("measures")
+        .unnest("measures")
+        .with_columns(_order=pl.col("measure").replace_strict(order, default=0))
+        .sort("point", "_order", "replicate", maintain_order=True)
+        .select(list(_MEASURES))
+        .cast(pl.Schema(_MEASURES))
+    )
+    failures = rows.filter(~pl.col("status").is_in(["ok", "impossible"]))
+    return {
+        "planned": len(plan.order) - impossible.height,
+        "points": pl.DataFrame(
+            {"point": numbers, **{each: [level[each] for level in levels] for each in names}},
+            schema={"point": pl.UInt32, **dict.fromkeys(names, pl.String)},
+        ),
+        "runs": good.select(
+            "point", pl.col("replicate").cast(pl.UInt64), "seed", *(pl.col(each) for each in COUNTS)
+        ),
+        "measures": measures,
+        "failures": failures.select(list(FAILURES)),
+        "impossible": tuple(Impossible(dict(each), reason) for each, reason in excluded.items()),
+    }
+
+
+def _saved(tables: Path, directory: Path, plan: RunsPlan) -> dict[str, Any]:
+    """The same from the tables of a study that is complete."""
+    found: dict[str, Any] = {}
+    for name in ("points", "runs", "measures"):
+        try:
+            found[name] = pl.read_parquet(tables / f"{name}.parquet")
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise InputError(f"{tables / name}.parquet: not a table that can be read: {error}") from error
+    impossible = (
+        read_json(directory / IMPOSSIBLE)["combinations"] if (directory / IMPOSSIBLE).exists() else []
+    )
+    each = max(1, len(plan.order) // max(1, len({tuple(plan.factors(int(n)).items()) for n in plan.order})))
+    return {
+        **found,
+        "planned": len(plan.order) - len(impossible) * each,
+        "impossible": tuple(Impossible(**one) for one in impossible),
+    }
