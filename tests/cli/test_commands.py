@@ -10,8 +10,8 @@ import jsonschema
 import polars as pl
 import pytest
 
-from made_studies import keep_only
 import weirlab
+from made_studies import keep_only
 from weirlab.report import write_report
 from weirlab.reproductions import STUDIES, Findings, Reproduction, Row
 from weirlab.results import Manifest

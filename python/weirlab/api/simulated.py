@@ -16,14 +16,13 @@ from weirlab.api.kept import AnyScenario, Temporary, place_for, scenario_of
 from weirlab.api.result import Result, Shelf
 from weirlab.evaluation import evaluate
 from weirlab.evaluation import summary as measures_json
-from weirlab.execution import NO_LIMITS, Limits
 from weirlab.records import save_tables
 from weirlab.results import Manifest, Provenance, write_json
 
 if TYPE_CHECKING:
     from weirlab import studies
     from weirlab.analysis.outcome import HotspotOutcome
-    from weirlab.execution import Executor
+    from weirlab.execution import Executor, Limits
     from weirlab.plots.style import Plot
     from weirlab.records import Records
     from weirlab.report.page import Block, Page
@@ -362,7 +361,7 @@ def study(
     threads: int | None = None,
     on: str | Executor | None = None,
     store: str | Path | None = None,
-    limits: Limits = NO_LIMITS,
+    limits: Limits | None = None,
     out: str | Path | None = None,
     overrides: Mapping[str, str] | None = None,
     progress: runs.Progress | None = None,

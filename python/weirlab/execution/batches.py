@@ -25,8 +25,6 @@ from weirlab.execution.guard import Guard, LimitReached
 from weirlab.results import Provenance
 from weirlab.store import Row, Store, engine, frame_of
 
-__all__ = ["Batch", "Limits", "OtherEngine", "Plan", "Point", "Receipt", "Watch", "run_batch"]
-
 Watch = Callable[[int, int], None]
 """Told every now and then how much of a piece of work is done, and of how much; may raise to end it."""
 Ranges = tuple[tuple[int, int], ...]

@@ -27,8 +27,6 @@ from weirlab.errors import InputError, Interrupted, MissingCapability
 from weirlab.execution.batches import OtherEngine, run_batch
 from weirlab.results import usable_cpus
 
-__all__ = ["Ended", "Executor", "Local", "OnDask", "opened"]
-
 Work = Callable[[Any], Any]
 Tell = Callable[[str], object]
 

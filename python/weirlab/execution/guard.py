@@ -15,8 +15,6 @@ from contextlib import contextmanager
 
 import psutil
 
-__all__ = ["ENDED_ITSELF", "Guard", "LimitReached"]
-
 ENDED_ITSELF = 75
 """Exit code of a process that a run would not leave alone."""
 _GRACE_S = 2.0

@@ -33,8 +33,6 @@ from weirlab.execution.executors import Ended, Executor, opened
 from weirlab.results import usable_cpus
 from weirlab.store import Row, Store, engine, frame_of
 
-__all__ = ["DEATHS", "Carried", "carry"]
-
 DEATHS = 3
 """Workers that a run may take with it before it is given up."""
 _PILOT_S = 0.5

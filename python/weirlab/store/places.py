@@ -14,8 +14,6 @@ from typing import Any, Protocol
 
 from weirlab.errors import InputError, MissingCapability, WeirlabError
 
-__all__ = ["Place", "place_of"]
-
 _PART = ".part-"
 """What unfinished files begin with. No listing shows them."""
 _ABANDONED_S = 86_400.0

@@ -9,8 +9,6 @@ from typing import Any
 
 import polars as pl
 
-__all__ = ["COUNTS", "ENDED", "PROVENANCE", "SCHEMA", "Row", "frame_of"]
-
 COUNTS = (
     "events",
     "sent_frames",

@@ -31,8 +31,6 @@ from weirlab.errors import InputError
 from weirlab.store.places import Place, place_of
 from weirlab.store.rows import ENDED, PROVENANCE, SCHEMA
 
-__all__ = ["FORMAT", "Store", "engine"]
-
 FORMAT = 1
 """Version of the layout. A reader refuses any other."""
 _MARK = "weirlab-store.json"

@@ -16,8 +16,6 @@ from weirlab.results import read_json
 from weirlab.scenario import Scenario
 from weirlab.scenario.plan.combinations import Impossible, level_names
 
-__all__ = ["is_one", "read"]
-
 _LOG = "points.jsonl"
 _IMPOSSIBLE = "impossible.json"
 

@@ -22,8 +22,6 @@ from weirlab.scenario.plan import Level
 from weirlab.scenario.plan.combinations import Impossible, Point, design_levels, possible
 from weirlab.store import COUNTS, Row
 
-__all__ = ["RunsPlan", "plan_of", "planned", "points_of"]
-
 _CHECKED = 500
 """Combinations that are looked at before anything runs; of more of them, so many that lie apart."""
 _NO_PART = {"name", "description", "study", "search", "campaign", "weirlab"}

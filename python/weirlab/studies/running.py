@@ -22,8 +22,6 @@ from weirlab.studies import journalled
 from weirlab.studies.plan import RunsPlan
 from weirlab.studies.study import ABOUT, IMPOSSIBLE, Study, about_in, found_in
 
-__all__ = ["run_study"]
-
 _MANY = 100
 """Runs from which it is worth a few to know what they need."""
 _JOURNAL = "journal.txt"
@@ -38,7 +36,7 @@ def run_study(
     threads: int | None = None,
     on: str | Executor | None = None,
     store: str | Path | None = None,
-    limits: Limits = NO_LIMITS,
+    limits: Limits | None = None,
     overrides: Mapping[str, str] | None = None,
     progress: Progress | None = None,
     judge: Judge | None = None,
@@ -86,7 +84,7 @@ def run_study(
             kept,
             on,
             threads=threads,
-            limits=limits,
+            limits=limits or NO_LIMITS,
             progress=progress,
             judge=_judging(plan, judge),
             told=told,

@@ -20,8 +20,6 @@ from weirlab.store import COUNTS, Store
 from weirlab.studies import journalled
 from weirlab.studies.plan import RunsPlan, plan_of
 
-__all__ = ["ABOUT", "FAILURES", "IMPOSSIBLE", "Study", "found_in"]
-
 ABOUT = "study.json"
 IMPOSSIBLE = "impossible.json"
 FAILURES = {"point": pl.UInt32, "replicate": pl.UInt32, "status": pl.String, "reason": pl.String}
