@@ -57,6 +57,17 @@ def test_tables_have_the_columns_that_the_schemas_name():
         assert sum(frame[column].null_count() for column in known) == 0, name
 
 
+def test_a_column_that_came_after_the_file_was_written_is_null(tmp_path):
+    Records({"runs": RUNS}).save(tmp_path)
+    metadata = pl.read_parquet_metadata(tmp_path / "runs.parquet")
+    known = json.loads(metadata["weirlab"])
+    known["columns"] = [each for each in known["columns"] if each["name"] != "end_ps"]
+    RUNS.drop("end_ps").write_parquet(
+        tmp_path / "runs.parquet", metadata={"weirlab": json.dumps(known), "tables": metadata["tables"]}
+    )
+    assert Records.load(tmp_path)["runs"].get_column("end_ps").null_count() == RUNS.height
+
+
 def test_a_file_without_the_columns_of_its_table_is_refused(tmp_path):
     Records({"runs": RUNS.drop("seed", "end_ps")}).save(tmp_path)
     with pytest.raises(InputError, match=r"runs\.parquet: table 'runs' lacks the columns seed, end_ps"):

@@ -141,9 +141,12 @@ class Records(Mapping[str, pl.DataFrame]):
                 raise InputError(f"{file}: not a table that can be read: {error}") from error
             together |= set(json.loads(written.get("tables", "[]")))
             empty = _empty(file.stem)
-            if missing := [column for column in empty.columns if column not in frame.columns]:
-                if "weirlab" in written:
-                    raise InputError(f"{file}: table '{file.stem}' lacks the columns {', '.join(missing)}")
+            # A file names the columns that it was written with, where it is of a version that does.
+            then = (json.loads(written.get("weirlab", "null")) or {"columns": []})["columns"]
+            kept = [each["name"] for each in then if each["type"] in _TYPES]
+            if lost := [column for column in kept if column not in frame.columns]:
+                raise InputError(f"{file}: table '{file.stem}' lacks the columns {', '.join(lost)}")
+            if not set(empty.columns) <= set(frame.columns):
                 frame = pl.concat([empty, frame], how="diagonal_relaxed")
             tables[file.stem] = frame
         for name in sorted(together):
