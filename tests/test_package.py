@@ -46,6 +46,12 @@ def test_importing_the_package_loads_nothing_heavy():
     assert not loaded_after("import weirlab").intersection(HEAVY)
 
 
+def test_the_list_of_commands_loads_no_command():
+    modules = loaded_after("from weirlab.cli.app import execute\nassert execute(['--help']) == 0")
+    assert "typer" in modules
+    assert not modules.intersection(f"weirlab.cli.{module}" for module, _ in COMMANDS.values())
+
+
 def test_the_help_of_all_commands_loads_typer_and_nothing_heavy():
     modules = loaded_after("from weirlab.cli.app import application\napplication()")
     assert {"typer", "weirlab.cli.search_lab"} <= modules

@@ -12,6 +12,7 @@ import pytest
 
 import weirlab
 from made_studies import keep_only
+from weirlab.cli.app import COMMANDS
 from weirlab.report import write_report
 from weirlab.reproductions import STUDIES, Findings, Reproduction, Row
 from weirlab.results import Manifest
@@ -19,8 +20,6 @@ from weirlab.runs import Run
 from weirlab.scenario import load
 from weirlab.scenario.file.ready import ready_made
 from weirlab.studies import Study
-
-COMMANDS = ("run", "study", "search", "report", "check", "scenarios", "schema", "doctor", "reproduce")
 
 
 def results(place: Path) -> list[Path]:
@@ -33,8 +32,9 @@ def results(place: Path) -> list[Path]:
 def test_help_names_every_command_and_the_exit_codes(weir):
     outcome = weir("--help")
     assert outcome.code == 0
-    for command in COMMANDS:
+    for command, (_, sentence) in COMMANDS.items():
         assert f"\n  {command} " in outcome.out
+        assert sentence in " ".join(outcome.out.split())
     assert "130 interrupted" in outcome.out
 
 
@@ -47,10 +47,21 @@ def test_every_command_explains_itself_in_whole_lines(weir, command):
     assert f"weir {command}" in outcome.out
 
 
-def test_no_words_are_answered_with_help(weir):
+def test_no_words_are_answered_with_five_things_to_try(weir):
     outcome = weir()
+    assert outcome.code == 0
+    assert outcome.err == ""
+    tried = [line.split()[1:3] for line in outcome.out.splitlines() if line.startswith("  weir ")]
+    assert len(tried) == 5
+    for command, *names in tried:
+        assert weir(command, "--help").code == 0
+        assert all(name in ready_made() for name in names if name.islower() and command != "scenarios")
+
+
+def test_a_command_that_is_misspelled_is_named(weir):
+    outcome = weir("rnu")
     assert outcome.code == 2
-    assert "Usage: weir" in outcome.out + outcome.err
+    assert "Did you mean 'run'?" in outcome.err
 
 
 def test_the_version_is_that_of_the_core(weir):

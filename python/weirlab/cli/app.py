@@ -16,7 +16,9 @@ from importlib import import_module
 from typing import Annotated, Any, NoReturn, get_type_hints
 
 import typer
+from typer.models import CommandInfo, TyperInfo
 
+from weirlab.cli.completion import what_is_asked
 from weirlab.cli.interruptions import ignore, raise_when_made
 from weirlab.cli.tables import Format, formatted
 from weirlab.errors import InputError, Interrupted, WeirlabError
@@ -26,58 +28,85 @@ _HELP = """Find out how much a network carries, and what it does when it is aske
 
 \b
 Examples:
-  weir scenarios                  what is ready to run
-  weir search search-knee         find the NDR and PDR of a simulated device
-  weir search router-ndr          the same of a real Linux router, on this machine
-  weir run incast --report        run a scenario on the packet-level simulator
+  weir scenarios            what is ready to run
+  weir run incast --report  simulate, and write a report
+  weir search search-knee   rates of a simulated device
+  weir search router-ndr    rates of Linux on this host
 
 \b
-Exit codes: 0 well, 1 a run failed, 2 the input is wrong, 130 interrupted.
+Exit codes: 0 well, 1 a run failed, 2 the input is wrong,
+130 interrupted.
 WEIRLAB_DEBUG=1 shows the traceback of an error."""
 
 COMMANDS = {
-    "run": "run",
-    "study": "run",
-    "search": "search",
-    "bulk": "bulk",
-    "emulate": "emulate",
-    "path": "path",
-    "rapid": "rapid",
-    "report": "report",
-    "compare": "compare",
-    "check": "check",
-    "scenarios": "scenarios",
-    "schema": "schema",
-    "doctor": "doctor",
-    "reproduce": "reproduce",
-    "search-lab": "search_lab",
-    "stability": "stability",
-    "rank": "stability",
-    "trace": "trace",
-    "diagnose": "trace",
+    "run": ("run", "Run a scenario, or a study, on the simulator."),
+    "study": ("run", "Run a study; 'run' that refuses what is none."),
+    "search": ("search", "Find the NDR, PDR or other rates of a device."),
+    "bulk": ("bulk", "Measure bulk transfers, real or simulated, in cycles."),
+    "emulate": ("emulate", "A shell or a command at one end of an emulated path."),
+    "path": ("path", "Capacity, latency, queueing and loss of each link to a host."),
+    "rapid": ("rapid", "Rapid over UDP between two hosts."),
+    "report": ("report", "Write the report of a result as one HTML page."),
+    "compare": ("compare", "Compare results: differences with intervals, and conditions for CI."),
+    "check": ("check", "Say everything that is wrong with a scenario file."),
+    "scenarios": ("scenarios", "List, print or copy the ready-made scenarios."),
+    "schema": ("schema", "Print the JSON schema of scenario files, for editors."),
+    "doctor": ("doctor", "Say what this machine can do, and what each lack means."),
+    "reproduce": ("reproduce", "Reproduce a published study: its numbers compared with ours."),
+    "search-lab": ("search_lab", "Compare search algorithms on simulated devices."),
+    "stability": ("stability", "Margins of BCN or QCN in a scenario, from theory."),
+    "rank": ("stability", "What stresses BCN most in a scenario, from theory."),
+    "trace": ("trace", "Show the flows of a packet trace and what was found in it."),
+    "diagnose": ("trace", "Say what limited the flows of a packet trace."),
 }
-"""The module below `weirlab.cli` of each command, in the order of the help."""
+"""Of each command its module below `weirlab.cli` and its line in the help, in the order of the help."""
+
+_TO_TRY = """Weirlab finds out how much a network carries. To try:
+
+  weir run incast           load a switch until it drops frames
+  weir search search-knee   find the NDR and PDR of a device
+  weir emulate wan-path     get a shell behind a slow path
+  weir diagnose FILE.pcap   find out what limited a connection
+  weir scenarios            see what else is ready to run
+
+All commands: weir --help
+"""
 
 
 def application(command: str | None = None) -> typer.Typer:
-    """All commands, or those of the module that has `command`: to load the others takes time."""
+    """All commands; or those of the module that has `command`, as to load the others takes time; or, where no
+    module has it, the names of all.
+    """
     app = typer.Typer(
         name="weir",
-        no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
         help=_HELP,
     )
     app.callback()(_options)
-    modules = [COMMANDS[command]] if command in COMMANDS else dict.fromkeys(COMMANDS.values())
+    if command is None:
+        modules = list(dict.fromkeys(module for module, _ in COMMANDS.values()))
+    elif command in COMMANDS:
+        modules = [COMMANDS[command][0]]
+    else:
+        modules = []
+        for name in COMMANDS:
+            app.command(name)(_named)
     for module in modules:
         import_module(f"weirlab.cli.{module}").add_to(app)
+    listed: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+    for each in listed:
+        each.short_help = COMMANDS[str(each.name)][1]
     for typed in (app, *(group.typer_instance for group in app.registered_groups)):
         for registered in () if typed is None else typed.registered_commands:
-            if registered.callback is not None:
+            if registered.callback not in (None, _named):
                 registered.callback = _guarded(registered.callback)
     return app
+
+
+def _named() -> None:
+    """A command that is listed and not called."""
 
 
 _FORMAT = "table_format"
@@ -165,9 +194,10 @@ def execute(words: Sequence[str], *, prepare: Callable[[], None] | None = None) 
     try:
         if prepare is not None:
             prepare()
-        application(next((word for word in words if not word.startswith("-")), None))(
-            list(words), prog_name="weir"
-        )
+        if not words and "_WEIR_COMPLETE" not in os.environ:
+            sys.stdout.write(_TO_TRY)
+            return 0
+        application(_command_of(words))(list(words), prog_name="weir")
     except SystemExit as end:
         if as_json and end.code == InputError.exit_code:
             _print_json_error("UsageError", "the command line is wrong: see the message on stderr", [])
@@ -190,6 +220,16 @@ def execute(words: Sequence[str], *, prepare: Callable[[], None] | None = None) 
         )
         return _told(bug, as_json, debug=False)
     return 0
+
+
+def _command_of(words: Sequence[str]) -> str | None:
+    """The command that is called or completed, "" for none, None where any may be."""
+    if "_WEIR_COMPLETE" in os.environ:
+        asked = what_is_asked()
+        if asked is None:
+            return None
+        words = asked[1]
+    return next((word for word in words if not word.startswith("-")), "")
 
 
 def _told(error: WeirlabError, as_json: bool, *, debug: bool = True) -> int:

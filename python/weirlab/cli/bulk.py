@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("bulk", short_help="Measure bulk transfers, real or simulated, in cycles.")(bulk)
+    app.command("bulk")(bulk)
 
 
 def bulk(

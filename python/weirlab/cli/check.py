@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("check", short_help="Say everything that is wrong with a scenario file.")(check)
+    app.command("check")(check)
 
 
 def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = False) -> None:

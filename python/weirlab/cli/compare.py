@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("compare", short_help="Compare results: differences with intervals, and conditions for CI.")(
-        compare
-    )
+    app.command("compare")(compare)
 
 
 def compare(

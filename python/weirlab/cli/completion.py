@@ -29,7 +29,7 @@ _STARTED: Mapping[str, tuple[str, ...]] = {
 def answered() -> bool:
     """Print what the shell asks for, where that is a scenario, a path of `--set` or a name of the laboratory;
     else typer knows better."""
-    asked = _asked()
+    asked = what_is_asked()
     if asked is None:
         return False
     shell, words, incomplete = asked
@@ -48,7 +48,7 @@ def answered() -> bool:
     return True
 
 
-def _asked() -> tuple[str, list[str], str] | None:
+def what_is_asked() -> tuple[str, list[str], str] | None:
     """The shell, the words before the one to complete, without `weir`, and that one; None for another
     shell."""
     kind = os.environ["_WEIR_COMPLETE"]

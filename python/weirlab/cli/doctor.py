@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("doctor", short_help="Say what this machine can do, and what each lack means.")(doctor)
+    app.command("doctor")(doctor)
 
 
 def doctor(

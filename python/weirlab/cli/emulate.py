@@ -70,8 +70,7 @@ class _WithCommand(TyperCommand):
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    reported = "A shell or a command at one end of an emulated path."
-    app.command("emulate", cls=_WithCommand, short_help=reported)(emulate)
+    app.command("emulate", cls=_WithCommand)(emulate)
 
 
 def emulate(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("path", short_help="Capacity, latency, queueing and loss of each link to a host.")(path)
+    app.command("path")(path)
 
 
 def path(

@@ -52,7 +52,7 @@ def add_to(app: typer.Typer) -> None:
     group.command("key", short_help="Make a key for both ends.")(key)
     group.command("serve", short_help="Receive from those who hold the key.")(serve)
     group.command("send", short_help="Send to a host where 'weir rapid serve' runs.")(send)
-    app.add_typer(group, name="rapid", short_help="Rapid over UDP between two hosts.")
+    app.add_typer(group, name="rapid")
 
 
 _HELP = """Rapid over UDP between two hosts: the same machine as in the simulator, with the clock of this one.

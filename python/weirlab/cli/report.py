@@ -12,7 +12,7 @@ from weirlab.cli.frame import JsonFlag, conclude_aside, print_json, tell
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("report", short_help="Write the report of a result as one HTML page.")(report)
+    app.command("report")(report)
 
 
 def report(

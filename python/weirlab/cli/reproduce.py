@@ -22,9 +22,7 @@ from weirlab.cli.tables import say
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("reproduce", short_help="Reproduce a published study: its numbers compared with ours.")(
-        reproduce
-    )
+    app.command("reproduce")(reproduce)
 
 
 def _complete_study(incomplete: str) -> list[str]:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("run", short_help="Run a scenario, or a study, on the simulator.")(run)
-    app.command("study", short_help="Run a study; 'run' that refuses what is none.")(study)
+    app.command("run")(run)
+    app.command("study")(study)
 
 
 def run(

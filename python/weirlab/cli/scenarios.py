@@ -22,7 +22,7 @@ Kind = Literal["run", "search", "bulk", "emulate"]
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("scenarios", short_help="List, print or copy the ready-made scenarios.")(scenarios)
+    app.command("scenarios")(scenarios)
 
 
 def scenarios(

@@ -12,7 +12,7 @@ from weirlab.cli.frame import print_json, tell
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("schema", short_help="Print the JSON schema of scenario files, for editors.")(schema)
+    app.command("schema")(schema)
 
 
 def schema(

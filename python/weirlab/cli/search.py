@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("search", short_help="Find the NDR, PDR or other rates of a device.")(search)
+    app.command("search")(search)
 
 
 def search(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("search-lab", short_help="Compare search algorithms on simulated devices.")(search_lab)
+    app.command("search-lab")(search_lab)
 
 
 def search_lab(

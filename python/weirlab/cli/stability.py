@@ -21,8 +21,8 @@ from weirlab.cli.tables import say
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command("stability", short_help="Margins of BCN or QCN in a scenario, from theory.")(stability)
-    app.command("rank", short_help="What stresses BCN most in a scenario, from theory.")(rank)
+    app.command("stability")(stability)
+    app.command("rank")(rank)
 
 
 def stability(

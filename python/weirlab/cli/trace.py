@@ -65,8 +65,8 @@ _ConnectionsOption = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command("trace", short_help="Show the flows of a packet trace and what was found in it.")(trace)
-    app.command("diagnose", short_help="Say what limited the flows of a packet trace.")(diagnose)
+    app.command("trace")(trace)
+    app.command("diagnose")(diagnose)
 
 
 def trace(
