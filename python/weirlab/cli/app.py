@@ -48,6 +48,7 @@ COMMANDS = {
     "rapid": ("rapid", "Rapid over UDP between two hosts."),
     "report": ("report", "Write the report of a result as one HTML page."),
     "compare": ("compare", "Compare results: differences with intervals, and conditions for CI."),
+    "results": ("results", "List, query, export, compact or prune a store of results."),
     "check": ("check", "Say everything that is wrong with a scenario file."),
     "scenarios": ("scenarios", "List, print or copy the ready-made scenarios."),
     "schema": ("schema", "Print the JSON schema of scenario files, for editors."),

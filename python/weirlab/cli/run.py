@@ -23,7 +23,7 @@ from weirlab.cli.frame import (
     write_page,
 )
 from weirlab.cli.progress import judge_in, progress_bar
-from weirlab.cli.study import run_points, where_of
+from weirlab.cli.study import run_points, where_of, write_cluster_file
 
 if TYPE_CHECKING:
     from weirlab.api.simulated import RunResult
@@ -53,7 +53,8 @@ def run(
         typer.Option(
             metavar="WHERE",
             help="Who works off a study: local:N (processes), tcp://HOST:8786 (a Dask scheduler) or "
-            "ssh:HOST,HOST. Default: processes of this machine.",
+            "ssh:HOST,HOST. slurm:N and kubernetes:N write a file that starts it on N workers there. "
+            "Default: processes of this machine.",
         ),
     ] = None,
     store: Annotated[
@@ -98,6 +99,10 @@ def run(
         _run_once(scenario, seed, replicates, threads, changes, out, report=report, as_json=as_json)
         return
     where = where_of(on, store, limit)
+    if on is not None and on.partition(":")[0] in ("slurm", "kubernetes"):
+        options = {"--seed": seed, "--replicates": replicates, "--store": store, "--out": out}
+        write_cluster_file(scenario, on, file, options, [("--set", sets), ("--limit", limit)], report=report)
+        return
     run_points(scenario, seed, replicates, threads, where, changes, out, report=report, as_json=as_json)
 
 

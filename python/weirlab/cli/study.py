@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +42,43 @@ def where_of(on: str | None, store: str | None, limits: Sequence[str] | None) ->
     if seconds == 0 or memory_bytes == 0:
         raise InputError("--limit 0: nothing can run; leave it out for no limit")
     return Where(on, store, Limits(seconds, memory_bytes))
+
+
+def write_cluster_file(
+    scenario: Scenario,
+    on: str,
+    file: str,
+    options: Mapping[str, object],
+    several: Sequence[tuple[str, Sequence[str] | None]],
+    *,
+    report: bool,
+) -> None:
+    """Write a file that starts the same study on a cluster, and say how to use it."""
+    from weirlab.errors import InputError
+    from weirlab.execution.clusters import KINDS, cluster_file
+    from weirlab.results import write_text
+    from weirlab.studies import RunsPlan
+
+    assert scenario.study is not None
+    RunsPlan(scenario, scenario.run.seed, scenario.study.replicates).check()
+    kind = on.partition(":")[0]
+    if kind == "kubernetes" and "://" not in str(options["--store"] or ""):
+        raise InputError("--on kubernetes: name object storage that all pods reach with --store s3://...")
+    path = Path(f"{scenario.name}.{KINDS[kind]}")
+    words = ["weir", "study", file]
+    given = {**options, "--out": options["--out"] or f"results/{scenario.name}"}
+    for name, value in given.items():
+        words += [name, str(value)] if value is not None else []
+    for name, values in several:
+        for value in values or []:
+            words += [name, value]
+    words += ["--report"] if report else []
+    content = cluster_file(on, words, scenario.name, path.name)
+    if path.exists():
+        raise InputError(f"{path}: there is such a file; remove it, or work in another directory")
+    write_text(path, content)
+    start = f"sbatch --time=4:00:00 {path}" if kind == "slurm" else f"kubectl apply -f {path}"
+    typer.echo(f"Written: {path}. Start the study with:  {start}")
 
 
 def run_points(

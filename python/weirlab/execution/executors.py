@@ -108,8 +108,8 @@ def opened(on: str | None, *, told: Tell | None = None) -> Executor:
         hosts = [host for host in rest.split(",") if host]
         return OnDask(functools.partial(_ssh_cluster, hosts), told=told)
     raise InputError(
-        f"--on {on}: write local, local:N, tcp://HOST:8786 (a Dask scheduler) or ssh:HOST,HOST; for SLURM "
-        "and Kubernetes write their files with:  weir cluster slurm"
+        f"--on {on}: write local, local:N, tcp://HOST:8786 (a Dask scheduler) or ssh:HOST,HOST; slurm:N "
+        "and kubernetes:N write files that start a study there"
     )
 
 

@@ -1,0 +1,148 @@
+"""`weir results`: what a store of results holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weirlab.cli.frame import JsonFlag, print_json, show, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from weirlab.report.page import Table
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("results")(results)
+
+
+def results(
+    place: Annotated[
+        str,
+        typer.Argument(
+            metavar="STORE",
+            help="A directory or URL that studies had as --store, or the result of a study.",
+            show_default=False,
+        ),
+    ],
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="List only studies for which this is so, such as 'failed > 0' or \"study = 'incast'\".",
+            show_default=False,
+        ),
+    ] = None,
+    sql: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUERY",
+            help="Answer a question in SQL on the tables studies, runs, measures and levels.",
+            show_default=False,
+        ),
+    ] = None,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Let --sql see results of other engines, too.")
+    ] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the table into a new .parquet, .csv or .json file instead.",
+            show_default=False,
+        ),
+    ] = None,
+    prune: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Remove 'stale' results (of other engines), 'failed' runs, 'damaged' files, or a plan by "
+            "its id. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Put many small files into few large ones.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the studies in a store of results, with how far they are; or ask it, or tidy it up.
+
+    Results of another engine than this one are marked stale: no study uses them.
+
+    \b
+    Examples:
+      weir results /shared/lab
+      weir results s3://lab/runs --where 'failed > 0'
+      weir results /shared/lab --sql 'SELECT measure, AVG(value) FROM measures GROUP BY measure'
+      weir results /shared/lab --sql 'SELECT * FROM runs' --export runs.parquet
+      weir results /shared/lab --compact --prune stale --prune damaged
+    """
+    from weirlab.errors import InputError
+    from weirlab.studies.stored import asked, store_at
+
+    if sql and where:
+        raise InputError("--sql and --where: give one of them; a query has a WHERE of its own")
+    store = store_at(place)
+    kinds = {"stale", "failed", "damaged"}
+    if prune:
+        plans = sorted(set(prune) - kinds)
+        if unknown := [plan for plan in plans if plan not in store.documents("plans")]:
+            raise InputError(f"--prune {unknown[0]}: write stale, failed, damaged, or the id of a plan")
+        removed = store.prune(
+            stale="stale" in prune, failed="failed" in prune, damaged="damaged" in prune, plans=plans
+        )
+        tell("removed: " + ", ".join(f"{many} {kind}" for kind, many in removed.items()))
+    if compact:
+        before, after = store.compact()
+        tell(f"{before} files with rows became {after}")
+    query = sql or "SELECT * FROM studies" + (f" WHERE {where}" if where else "")
+    found = asked(store, query, stale=stale)
+    for name, reason in store.damaged.items():
+        tell(f"note: {store.url}/{name}: {reason}; its rows do not count")
+    if export is not None:
+        _export(found, export)
+    elif as_json:
+        print_json({"kind": "results", "store": store.url, "rows": found.to_dicts()})
+    else:
+        show(_table(found, sql or store.url))
+        if not sql and found.height and found["stale"].any():
+            tell("Stale results were made by another engine; --prune stale removes them.")
+
+
+def _export(found: pl.DataFrame, file: Path) -> None:
+    from weirlab.errors import InputError
+    from weirlab.files import whole
+
+    writers: dict[str, Callable[[Path], object]] = {
+        ".parquet": found.write_parquet,
+        ".csv": found.write_csv,
+        ".json": found.write_json,
+    }
+    if file.suffix not in writers:
+        raise InputError(f"--export {file}: name a file that ends in {', '.join(writers)}")
+    if file.exists():
+        raise InputError(f"--export {file}: there is such a file; name a new one")
+    with whole(file) as unfinished:
+        writers[file.suffix](unfinished)
+    tell(f"{found.height} rows in {file}")
+
+
+def _table(found: pl.DataFrame, caption: str) -> Table:
+    from weirlab.report.page import Column, Table
+
+    def text(value: object) -> str:
+        return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+    columns = [Column(name, numeric=found.schema[name].is_numeric()) for name in found.columns]
+    most = 200
+    rows = [[text(value) for value in row] for row in found.head(most).iter_rows()]
+    return Table(
+        caption, columns, rows, total=found.height, where="--export FILE" if found.height > most else ""
+    )

@@ -1,0 +1,122 @@
+"""`weir results`, and studies that are prepared for clusters."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+import yaml
+
+from weirlab.store import Store
+from weirlab.studies import Study
+
+
+@pytest.fixture
+def stored(weir, place):
+    assert weir("study", "study.yaml", "--out", "s", "--store", "lab").code == 0
+    return place / "lab"
+
+
+def test_a_store_lists_its_studies_and_how_far_they_are(weir, stored):
+    outcome = weir("results", "lab")
+    assert outcome.code == 0
+    assert re.search(r"small .* 4 +4 +0 ", outcome.out)
+    (row,) = weir("results", "lab", "--json").json["rows"]
+    assert (row["done"], row["planned"], row["failed"], row["stale"]) == (4, 4, 0, False)
+    assert weir("results", "s", "--json").json["rows"] == [row]
+    assert weir("results", "lab", "--where", "failed > 0", "--json").json["rows"] == []
+
+
+def test_questions_are_answered_with_what_the_study_found(weir, stored, place):
+    query = (
+        "SELECT l.level, AVG(m.value) AS mean FROM measures m JOIN levels l "
+        "ON m.plan = l.plan AND m.point = l.point WHERE measure = 'loss' GROUP BY l.level ORDER BY l.level"
+    )
+    rows = weir("results", "lab", "--sql", query, "--json").json["rows"]
+    study = Study.load(place / "s")
+    joined = study.measures.filter(measure="loss").join(study.points, on="point")
+    factor = study.points.columns[1]
+    means = joined.group_by(factor).agg(pl.col("value").mean()).sort(factor)
+    assert [(row["level"], row["mean"]) for row in rows] == list(means.iter_rows())
+    refused = weir("results", "lab", "--sql", "SELECT * FROM nothing")
+    assert refused.code == 2
+    assert "tables are studies, runs, measures, levels" in refused.err
+
+
+def test_a_table_is_exported_once(weir, stored, place):
+    words = ("results", "lab", "--sql", "SELECT * FROM runs", "--export", "runs.parquet")
+    assert weir(*words).code == 0
+    runs = pl.read_parquet(place / "runs.parquet")
+    assert runs.height == 4
+    assert runs["seconds"].min() > 0
+    assert runs["origin"].null_count() == 0
+    assert "there is such a file" in weir(*words).err
+    assert weir("results", "lab", "--export", "runs.txt").code == 2
+
+
+def test_stale_results_are_marked_and_pruned(weir, stored):
+    store = Store.open(stored)
+    store.write(store.rows(), made_by="0.0.1-other")
+    outcome = weir("results", "lab")
+    assert "Stale results were made by another engine" in outcome.err
+    assert "removed: 1 stale" in weir("results", "lab", "--prune", "stale", "--compact").err
+    assert "True" not in weir("results", "lab").out
+    assert "--prune everything: write stale" in weir("results", "lab", "--prune", "everything").err
+
+
+def test_what_is_no_store_is_refused(weir, place):
+    assert "no store of results" in weir("results", str(place)).err
+
+
+def test_options_of_studies_are_refused_for_runs(weir):
+    assert "which --on, --store and --limit are for" in weir("run", "run.yaml", "--on", "local:2").err
+    assert weir("study", "study.yaml", "--limit", "5 parsec").code == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="shell scripts")
+def test_the_script_for_slurm_starts_scheduler_and_workers_and_runs_the_study(weir, place):
+    pytest.importorskip("distributed")
+    outcome = weir("study", "study.yaml", "--on", "slurm:2", "--store", "lab", "--out", "far")
+    assert "sbatch --time=4:00:00 small.sbatch" in outcome.out
+    assert not (place / "far").exists()
+    # In place of SLURM's: as many processes as tasks, here.
+    programs = place / "programs"
+    programs.mkdir()
+    python = sys.executable
+    for name, text in {
+        "srun": 'for _ in 1 2; do "$@" & done; wait',
+        "dask": f'what=$1; shift; exec {python} -m distributed.cli.dask_$what "$@"',
+        "weir": f'exec {python} -m weirlab "$@"',
+        "hostname": "echo 127.0.0.1",
+    }.items():
+        (programs / name).write_text(f"#!/bin/bash\n{text}\n")
+        (programs / name).chmod(stat.S_IRWXU)
+    done = subprocess.run(
+        ["bash", "small.sbatch"],
+        cwd=place,
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "WEIRLAB_PORT": "18786"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        start_new_session=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert Study.load(place / "far").complete
+    assert "on tcp://127.0.0.1:18786" in (place / "far" / "journal.txt").read_text()
+
+
+def test_the_manifests_for_kubernetes_are_whole(weir, place):
+    refused = weir("study", "study.yaml", "--on", "kubernetes:5")
+    assert "--store s3://" in refused.err
+    assert weir("study", "study.yaml", "--on", "kubernetes:5", "--store", "s3://lab/runs").code == 0
+    service, scheduler, workers, job = yaml.safe_load_all((place / "small.yaml").read_text())
+    assert service["spec"]["selector"] == scheduler["spec"]["template"]["metadata"]["labels"]
+    assert workers["spec"]["replicas"] == 5
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["command"][:3] == ["weir", "study", "study.yaml"]
+    assert container["command"][-2:] == ["--on", "tcp://weirlab-small-scheduler:8786"]
+    assert "write the number of workers" in weir("study", "study.yaml", "--on", "slurm:many").err
