@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,6 +13,9 @@ from weirlab.cli.frame import JsonFlag, conclude_aside, print_json, tell
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
     app.command("report")(report)
+
+
+Column = Literal["single", "double"]
 
 
 def report(
@@ -28,6 +31,14 @@ def report(
         bool,
         typer.Option("--pictures/--no-pictures", help="Also write each plot as PNG and SVG into DIR/plots."),
     ] = True,
+    figures: Annotated[
+        Column | None,
+        typer.Option(
+            help="Also write each plot as PDF and SVG as wide as one column of a paper (3.5 in) or both "
+            "(7.16 in) into DIR/plots.",
+            show_default=False,
+        ),
+    ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Show the page in the web browser.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -38,6 +49,7 @@ def report(
     Examples:
       weir report results/incast-20260101-120000
       weir report results/incast-20260101-120000 --open
+      weir report results/incast-20260101-120000 --figures single
       weir report results/reno results/bbr
     """
     from weirlab.api.reading import read
@@ -45,9 +57,9 @@ def report(
 
     directory, *others = directories
     if others:
-        written = write_comparison(directories, pictures=pictures)
+        written = write_comparison(directories, pictures=pictures, figures=figures)
     else:
-        written = write_report(directory, pictures=pictures)
+        written = write_report(directory, pictures=pictures, figures=figures)
     if as_json:
         print_json({"page": str(written.page), "plots": [str(path) for path in written.plots]})
     else:

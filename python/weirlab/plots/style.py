@@ -111,8 +111,8 @@ class Plot:
 
     def svg(self) -> str:
         """A standalone SVG document on white."""
-        svg = str(converter().vegalite_to_svg(json.dumps(self.spec), vl_version=_vl_version()))
-        return _described(svg, self.title, self.description)
+        svg = str(converter().vegalite_to_svg(json.dumps(self.spec), vl_version=vl_version()))
+        return described(svg, self.title, self.description)
 
     def inline_svg(self) -> str:
         """SVG for a page: colours are CSS variables `--w-ROLE`, and the size follows the page."""
@@ -125,7 +125,7 @@ class Plot:
     def answering(self) -> Answering:
         """The same for a screen, as a Vega specification that answers the pointer."""
         spec = interactive(self.spec)
-        vega = converter().vegalite_to_vega(json.dumps(spec), vl_version=_vl_version())
+        vega = converter().vegalite_to_vega(json.dumps(spec), vl_version=vl_version())
         return Answering(mended(vega), x_title(spec), ranges(spec))
 
     def save(self, directory: Path) -> list[Path]:
@@ -258,7 +258,7 @@ _CONFIG: Mapping[str, Any] = {
 }
 
 
-def _described(svg: str, title: str, description: str) -> str:
+def described(svg: str, title: str, description: str) -> str:
     """Name the picture for assistive technology, and give described marks a tooltip that needs no script."""
     svg = re.sub(
         r"(<svg [^>]*)>",
@@ -273,7 +273,7 @@ def _described(svg: str, title: str, description: str) -> str:
     )
 
 
-def _vl_version() -> str:
+def vl_version() -> str:
     """The version of Vega-Lite that altair writes, as the converter names it."""
     return ".".join(str(altair().SCHEMA_VERSION).lstrip("v").split(".")[:2])
 

@@ -14,6 +14,7 @@ from weirlab.errors import InputError
 from weirlab.results import Manifest, read_json
 
 if TYPE_CHECKING:
+    from weirlab.plots.paper import Column
     from weirlab.plots.style import Plot
     from weirlab.report.page import Page
 
@@ -38,9 +39,9 @@ def require_packages() -> None:
     jinja2()
 
 
-def write_report(directory: str | Path, *, pictures: bool = True) -> Report:
-    """Write `report.html` into the directory of a result, and with `pictures` each plot as PNG and SVG in
-    `plots/`.
+def write_report(directory: str | Path, *, pictures: bool = True, figures: Column | None = None) -> Report:
+    """Write `report.html` into the directory of a result, with `pictures` each plot as PNG and SVG in
+    `plots/`, and with `figures` as PDF and SVG as wide as a column of a paper.
 
     Raises InputError when the directory holds no result or a damaged one, and MissingCapability without
     `weirlab[report]`.
@@ -51,11 +52,12 @@ def write_report(directory: str | Path, *, pictures: bool = True) -> Report:
     _check_result(directory, manifest)
     page, plots = page_of(directory, manifest)
     path = page.write(directory / "report.html")
-    files = [file for plot in plots for file in plot.save(directory / "plots")] if pictures else []
-    return Report(path, tuple(files))
+    return Report(path, _saved(plots, directory / "plots", pictures, figures))
 
 
-def write_comparison(directories: Sequence[str | Path], *, pictures: bool = True) -> Report:
+def write_comparison(
+    directories: Sequence[str | Path], *, pictures: bool = True, figures: Column | None = None
+) -> Report:
     """Write `comparison.html` into the first of some directories of results of one kind, and with `pictures`
     its plots into `plots/` there. Raises as `write_report` does."""
     from weirlab.comparisons import compared
@@ -65,8 +67,18 @@ def write_comparison(directories: Sequence[str | Path], *, pictures: bool = True
     page, plots = comparison_page(compared(places))
     path = page.write(places[0] / "comparison.html")
     named = [replace(plot, name=f"comparison-{plot.name}") for plot in plots]
-    files = [file for plot in named for file in plot.save(places[0] / "plots")] if pictures else []
-    return Report(path, tuple(files))
+    return Report(path, _saved(named, places[0] / "plots", pictures, figures))
+
+
+def _saved(
+    plots: Sequence[Plot], directory: Path, pictures: bool, figures: Column | None
+) -> tuple[Path, ...]:
+    files = [file for plot in plots for file in plot.save(directory)] if pictures else []
+    if figures is not None:
+        from weirlab.plots.paper import save_figure
+
+        files += [file for plot in plots for file in save_figure(plot, figures, directory)]
+    return tuple(files)
 
 
 def _check_needed(directory: Path) -> None:
