@@ -3,9 +3,9 @@
 //! Every transmitter owns the frames in flight on its link, in order of arrival; only the first of them is an event.
 //! A port has an event only while something waits.
 //!
-//! Reading order: this file, the way of a frame over plain ports; `fed`, ports that pull their sources; `special`, ports at which more happens:
-//! `managed`, `marks`, `overruns`, `notifying`, `pausing`, `wire`; `hosts`, with queues of their own; with shared memories `stores`,
-//! `memories`, `buffers`; `script`, what happens in the course of a run. The parts of which ports and hosts consist are in
+//! Reading order: this file, the way of a frame over plain ports; `fed`, ports that pull their sources; `switch`, ports that are put together of
+//! parts, with `managed`, `marks`, `overruns`, `notifying`, `pausing`, `wire`, and with shared memories `memories`, `buffers`; `hosts`, with queues of
+//! their own; `tasks`, what is to happen later; `script`, what happens in the course of a run. The parts of which ports and hosts consist are in
 //! [`crate::control`]: they know no fabric.
 
 mod buffers;
@@ -19,8 +19,8 @@ mod overruns;
 mod pausing;
 mod report;
 mod script;
-mod special;
-mod stores;
+mod switch;
+mod tasks;
 mod wire;
 
 use std::hint::black_box;
@@ -37,7 +37,7 @@ use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
 use crate::forwarding::Forwarding;
 use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool, Received};
-use crate::line::{ARMED, FED, HOST, Line, SPECIAL, WATCHED};
+use crate::line::{Line, Role};
 use crate::plan::Plan;
 use crate::probes::PortProbes;
 use crate::route::ARRIVED;
@@ -145,7 +145,7 @@ impl<'p> Fabric<'p> {
             fabric.lines[port as usize].boundary = boundary;
         }
         for port in fabric.wires.iter().flat_map(|wires| wires.ports()) {
-            fabric.lines[port as usize].flags |= WATCHED;
+            fabric.lines[port as usize].watched = true;
         }
         fabric.add_feeds(seed);
         fabric.start_control();
@@ -163,7 +163,7 @@ impl<'p> Fabric<'p> {
         for (port, line) in (0..).zip(&mut self.lines) {
             let is_watched =
                 self.control.as_ref().is_some_and(|control| control.watches(port)) || asked.contains(&port);
-            if !is_watched && !line.has(FED | WATCHED) {
+            if !is_watched && !line.pulls() && !line.watched {
                 line.port.go_ahead();
             }
         }
@@ -194,7 +194,7 @@ impl<'p> Fabric<'p> {
     /// The port through which the frames of `flow` leave their host, as it is now.
     pub(crate) fn outlet(&mut self, flow: u32) -> &Port<FrameId> {
         let port = self.forwarding.route[self.plan.flows[flow as usize].first_leg as usize];
-        if self.lines[port as usize].has(HOST) {
+        if self.lines[port as usize].role == Role::Host {
             self.look_host(port);
         }
         &self.lines[port as usize].port
@@ -203,7 +203,7 @@ impl<'p> Fabric<'p> {
     /// No frame begins at `port` from now on, but for control frames; one in transmission ends. Not for a port that
     /// pulls its sources (see [`crate::Feeding`]).
     pub fn pause(&mut self, port: u32) {
-        assert!(!self.lines[port as usize].has(FED), "sources are pushed at a port that can be paused");
+        assert!(!self.lines[port as usize].pulls(), "sources are pushed at a port that can be paused");
         self.look(port);
         self.stop(port);
     }
@@ -323,7 +323,7 @@ impl<'p> Fabric<'p> {
         if entity < ports {
             return self.on_port_timer(entity);
         }
-        self.serve_stored(entity - ports);
+        self.serve_switch(entity - ports);
         None
     }
 
@@ -340,24 +340,35 @@ impl<'p> Fabric<'p> {
         self.receivers[flow as usize] = agent;
     }
 
-    /// A frame arrives at a queue.
+    /// A frame arrives at a port.
     #[inline(always)]
     pub(crate) fn offer(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         if self.lines[port as usize].boundary <= self.now {
-            return self.offer_special(port, id, size, lane);
+            return self.look_and_offer(port, id, size, lane);
         }
         self.offer_plain(port, id, size, lane);
     }
 
-    /// A frame arrives at a queue, where there is nothing to look at.
+    /// The same, where there is something to look at first: an interval has ended, or the port is more than a plain one.
+    #[cold]
+    #[inline(never)]
+    fn look_and_offer(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+        self.look(port);
+        match self.lines[port as usize].role {
+            Role::Switch => self.offer_switch(port, id, size, lane),
+            Role::Host => self.offer_host(port, id, size, lane),
+            Role::Plain | Role::Fed | Role::Unkept => self.offer_plain(port, id, size, lane),
+        }
+    }
+
+    /// A frame arrives at a plain port.
     #[inline(always)]
-    pub(crate) fn offer_plain(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) -> Offer {
+    fn offer_plain(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         let line = &mut self.lines[port as usize];
         if lane == Lane::Control && line.port.is_ahead() {
             line.keep(&mut self.frames, self.now);
         }
-        let became = line.port.offer(self.now, id, size, lane);
-        match became {
+        match line.port.offer(self.now, id, size, lane) {
             Offer::Sent { end } => {
                 if let Some(arrives) = line.append(&mut self.frames, id, end) {
                     self.agenda.push(arrives, self.ports + port);
@@ -370,22 +381,20 @@ impl<'p> Fabric<'p> {
             }
             Offer::Dropped => self.drop_frame(id),
         }
-        became
     }
 
     /// The port is about to be touched: writes the intervals that ended.
-    pub(crate) fn look(&mut self, port: u32) {
-        if self.lines[port as usize].has(SPECIAL) {
-            self.look_special(port);
-        } else if self.lines[port as usize].boundary <= self.now {
-            self.write_intervals(port, self.now);
-        }
-    }
-
     #[cold]
-    fn write_intervals(&mut self, port: u32, now: Time) {
-        let line = &mut self.lines[port as usize];
-        line.boundary = self.port_probes.mark(port, now, &mut line.port);
+    pub(crate) fn look(&mut self, port: u32) {
+        let (line, now) = (&mut self.lines[port as usize], self.now);
+        let boundary = match (line.role, &mut self.control) {
+            (Role::Host, _) => return self.look_host(port),
+            (Role::Switch, Some(control)) => &mut control.extras[port as usize].boundary,
+            _ => &mut line.boundary,
+        };
+        if *boundary <= now {
+            *boundary = self.port_probes.mark(port, now, &mut line.port);
+        }
     }
 
     /// Writes the intervals that are left at the end.
@@ -408,19 +417,30 @@ impl<'p> Fabric<'p> {
     #[inline(always)]
     fn wake(&mut self, port: u32) {
         if self.lines[port as usize].boundary <= self.now {
-            return self.wake_special(port);
+            return self.look_and_wake(port);
         }
         self.wake_plain(port);
     }
 
-    /// The transmitter of `port` is free and something waits, where there is nothing to look at.
+    /// The same, where there is something to look at first.
+    #[cold]
+    #[inline(never)]
+    fn look_and_wake(&mut self, port: u32) {
+        if self.lines[port as usize].role == Role::Switch {
+            return self.serve_switch(port);
+        }
+        self.look(port);
+        self.wake_plain(port);
+    }
+
+    /// The transmitter of a plain port is free.
     #[inline(always)]
-    pub(crate) fn wake_plain(&mut self, port: u32) {
+    fn wake_plain(&mut self, port: u32) {
         let line = &mut self.lines[port as usize];
-        line.flags &= !ARMED;
+        line.armed = false;
         if let Some(sent) = line.port.wake(self.now) {
             if sent.lane == Lane::Control {
-                self.launch_control(port, sent.handle, sent.end);
+                self.set_out(port, sent.handle, sent.end);
             } else if let Some(arrives) = line.append(&mut self.frames, sent.handle, sent.end) {
                 self.agenda.push(arrives, self.ports + port);
             }
@@ -442,7 +462,7 @@ impl<'p> Fabric<'p> {
     #[inline(always)]
     fn arrive(&mut self, port: u32) -> Option<u32> {
         let line = &mut self.lines[port as usize];
-        if line.has(HOST) {
+        if line.role == Role::Host {
             return self.arrive_from_host(port);
         }
         let id = line.head;
@@ -451,15 +471,15 @@ impl<'p> Fabric<'p> {
             return None;
         }
         let frame = &mut self.frames[id];
-        frame.leg += 1;
+        frame.leg = frame.leg.wrapping_add(1);
         let (next, leg, size, lane) = (frame.next, frame.leg, frame.size(), frame.lane);
         line.head = next;
         if next != NO_FRAME {
             self.agenda.push(self.frames[next].arrives, self.ports + port);
-        } else if line.has(FED) {
+        } else if line.pulls() {
             self.pull(port);
         }
-        self.hops += 1;
+        self.hops = self.hops.wrapping_add(1);
         match self.forwarding.route[leg as usize] {
             ARRIVED => return self.deliver(id),
             ASK | LOST => self.arrive_unknown(id, leg),

@@ -104,7 +104,13 @@ impl Feed {
     }
 
     /// As [`Feed::take`], with all that is known of the frame.
+    #[inline]
     pub(crate) fn draw(&mut self) -> Drawn {
+        if self.others.is_empty() {
+            let (flow, size) = self.first.take();
+            self.next = self.first.emissions.peek();
+            return Drawn { flow, source: self.first.place, size, ends_burst: self.first.emissions.burst_ended() };
+        }
         let source = if self.whose == 0 { &mut self.first } else { &mut self.others[self.whose - 1] };
         let (flow, size) = source.take();
         let (ends_burst, source_place) = (source.emissions.burst_ended(), source.place);

@@ -15,31 +15,48 @@ pub(crate) struct Line {
     tail: FrameId,
     /// Time from the end of a transmission until the frame may leave the next node.
     lag: Span,
-    pub(crate) flags: u32,
-    /// Place in `feeds`, if FED.
+    pub(crate) role: Role,
+    /// Whether the wake of the port is in the agenda; always, where it has none.
+    pub(crate) armed: bool,
+    /// Whether each transmission is looked at: frames are lost on the link, or captured.
+    pub(crate) watched: bool,
+    /// Place in `feeds`, if sources are pulled.
     pub(crate) feed: u32,
-    /// When the current interval ends, if intervals are written down; for a special line always.
+    /// When the current interval ends, if intervals are written down; 0 where the port is looked at whenever it is touched.
     pub(crate) boundary: Time,
     pub(crate) port: Port<FrameId>,
 }
 
-/// The port's wake is in the agenda.
-pub(crate) const ARMED: u32 = 1;
-/// Sources are pulled.
-pub(crate) const FED: u32 = 2;
-/// The queue of a fed port is not kept: it is unlimited, and frames are of one size.
-pub(crate) const UNKEPT: u32 = 4;
-/// Congestion management looks at the line whenever it is touched.
-pub(crate) const SPECIAL: u32 = 8;
-/// Each transmission is looked at: frames are lost on the link, or captured.
-pub(crate) const WATCHED: u32 = 16;
-/// The port is that of a host with queues of its own: what it sends is worked out when it arrives.
-pub(crate) const HOST: u32 = 32;
+/// What a port is: all that follows from it is asked of this one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Role {
+    /// First in, first out; drops what has no room.
+    Plain,
+    /// Put together of parts ([`crate::control::SwitchPort`]), which are looked at whenever it is touched.
+    Switch,
+    /// Of a host with queues of its own ([`crate::control::host::Host`]): what it sends is worked out when it arrives.
+    Host,
+    /// A plain one that pulls its sources.
+    Fed,
+    /// The same, and its queue is not kept: it is unlimited, and frames are of one size.
+    Unkept,
+}
 
 impl Line {
     /// An idle port and an empty link.
     pub(crate) fn new(port: Port<FrameId>, lag: Span) -> Line {
-        Line { head: NO_FRAME, tail: NO_FRAME, lag, flags: 0, feed: 0, boundary: Time::NEVER, port }
+        Line {
+            head: NO_FRAME,
+            tail: NO_FRAME,
+            lag,
+            role: Role::Plain,
+            armed: false,
+            watched: false,
+            feed: 0,
+            boundary: Time::NEVER,
+            port,
+        }
     }
 
     /// Puts a frame on the link, at the end of whose transmission; returns when it arrives if it is the only one.
@@ -77,17 +94,17 @@ impl Line {
     #[inline(always)]
     pub(crate) fn arm(&mut self) -> Option<Time> {
         let due = self.port.due();
-        if due == Time::NEVER || self.has(ARMED | FED) {
+        if due == Time::NEVER || self.armed {
             return None;
         }
-        self.flags |= ARMED;
+        self.armed = true;
         Some(due)
     }
 
-    /// Whether any of `flags` is set.
+    /// Whether sources are pulled.
     #[inline]
-    pub(crate) fn has(&self, flags: u32) -> bool {
-        self.flags & flags != 0
+    pub(crate) fn pulls(&self) -> bool {
+        self.role >= Role::Fed
     }
 
     /// The frames in flight.

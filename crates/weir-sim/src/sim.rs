@@ -11,7 +11,7 @@ use crate::agent::{Agent, PushedSource};
 use crate::endpoint::Endpoint;
 use crate::fabric::Fabric;
 use crate::frames::Kind;
-use crate::line::{FED, Line, UNKEPT};
+use crate::line::{Line, Role};
 use crate::plan::Plan;
 use crate::route::ARRIVED;
 use crate::totals::{ClassTotals, ConnectionTotals, DropCause, DropTotals, FlowTotals, PortTotals, Totals};
@@ -182,10 +182,10 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     fn draw_backlog(&mut self, ask: &mut impl FnMut(Time) -> ControlFlow<()>) -> Result<Vec<u64>, SimError> {
         let mut backlog = vec![0; self.fabric.flows.len()];
         for port in 0..self.fabric.lines.len() {
-            while self.fabric.lines[port].has(FED) && self.fabric.finish(port as u32).is_break() {
+            while self.fabric.lines[port].pulls() && self.fabric.finish(port as u32).is_break() {
                 self.look_up(ask)?;
             }
-            while self.fabric.lines[port].has(UNKEPT) && self.draw_unkept(port, &mut backlog).is_break() {
+            while self.fabric.lines[port].role == Role::Unkept && self.draw_unkept(port, &mut backlog).is_break() {
                 self.look_up(ask)?;
             }
         }
@@ -384,7 +384,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         let total = |(id, line): (u32, &mut Line)| {
             let counters = line.port.counters_at(end);
             let mut peak = counters.queue_max_bytes.max(fabric.port_probes.peak(id));
-            if line.has(UNKEPT) {
+            if line.role == Role::Unkept {
                 let feed = &fabric.feeds[line.feed as usize];
                 let size = feed.fixed_size.unwrap_or(Bytes::ZERO);
                 peak = feed.longest_wait.ps().div_ceil(line.port.transmission(size).ps().max(1)) * size.count();

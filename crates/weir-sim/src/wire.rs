@@ -1,6 +1,6 @@
 //! What becomes of frames on a link beyond being carried: some links lose frames, and those of some ports are captured.
 //!
-//! A line that does neither has not the flag `WATCHED`, and costs nothing. What is lost on a link counts when its
+//! A line that does neither is not watched, and costs nothing. What is lost on a link counts when its
 //! transmission begins; each direction has its own stream of chance, `link/PORT/loss`.
 
 use weir_core::path::{Loss, LossModel};

@@ -48,13 +48,15 @@ impl Paced {
         Paced { rules, list: flows.map(limiter).collect() }
     }
 
-    /// Does what the limiter of `place` was to do by itself up to `now`.
+    /// Does what the limiter of `place` was to do by itself up to `now`; whether there was anything.
     #[inline]
-    pub fn advance(&mut self, now: Time, place: u32) {
+    pub fn advance(&mut self, now: Time, place: u32) -> bool {
         let limiter = &mut self.list[place as usize];
-        if limiter.point.advance(now, &self.rules) {
+        let is_changed = limiter.point.advance(now, &self.rules);
+        if is_changed {
             limiter.ask();
         }
+        is_changed
     }
 
     /// Whether the next frame of `place` may begin at `now`, up to which all was done.

@@ -56,7 +56,11 @@ impl Turns {
     pub fn take(&mut self, mut may: impl FnMut(u32) -> bool) -> Option<u32> {
         match &mut self.order {
             Order::LongestFirst(queues) => {
-                let place = queues.iter().position(|&queue| may(queue))?;
+                let &first = queues.front()?;
+                if may(first) {
+                    return queues.pop_front();
+                }
+                let place = 1 + queues.iter().skip(1).position(|&queue| may(queue))?;
                 queues.remove(place)
             }
             Order::InOrder { ready, turn } => {
@@ -72,16 +76,24 @@ impl Turns {
         }
     }
 
-    /// The queues that have something to send.
-    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let (listed, words) = match &self.order {
-            Order::LongestFirst(queues) => (Some(queues), &[][..]),
-            Order::InOrder { ready, .. } => (None, &ready[..]),
-        };
-        let of_word = |(place, &word): (u32, &u64)| {
-            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| 64 * place + bit)
-        };
-        listed.into_iter().flatten().copied().chain((0..).zip(words).flat_map(of_word))
+    /// Whether no queue has anything to send.
+    pub fn is_empty(&self) -> bool {
+        match &self.order {
+            Order::LongestFirst(queues) => queues.is_empty(),
+            Order::InOrder { ready, .. } => ready.iter().all(|&word| word == 0),
+        }
+    }
+
+    /// The least that `of` says of a queue that has something to send.
+    #[inline]
+    pub fn least<T: Ord>(&self, of: impl Fn(u32) -> T) -> Option<T> {
+        match &self.order {
+            Order::LongestFirst(queues) => queues.iter().map(|&queue| of(queue)).min(),
+            Order::InOrder { ready, .. } => {
+                let queues = (0..64 * ready.len()).filter(|queue| ready[queue / 64] >> (queue % 64) & 1 != 0);
+                queues.map(|queue| of(queue as u32)).min()
+            }
+        }
     }
 }
 
@@ -112,8 +124,10 @@ mod tests {
             taken.push(queue);
         }
         turns.remove(70);
-        assert_eq!(turns.iter().collect::<Vec<u32>>().len(), 2);
+        assert_eq!(turns.least(|queue| queue), Some(3));
         assert_eq!(turns.take(|queue| queue == 70), None);
+        [3, 5].into_iter().for_each(|queue| turns.remove(queue));
+        assert!(turns.is_empty());
         taken
     }
 

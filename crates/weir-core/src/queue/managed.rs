@@ -94,6 +94,12 @@ impl<H: Copy> Port<H> {
         self.offer_managed(now, handle, size, label)
     }
 
+    /// Whether the data lane is managed, or has queues for classes: its frames are to come with labels.
+    #[inline]
+    pub fn is_managed(&self) -> bool {
+        self.state & MANAGED != 0
+    }
+
     /// A frame that the management has dropped, oldest first.
     pub fn take_discarded(&mut self) -> Option<Discarded<H>> {
         self.cold.as_mut()?.managed.as_mut()?.take_discarded()

@@ -56,6 +56,13 @@ pub(crate) struct Outlet {
     pub(crate) lag: Span,
 }
 
+impl Outlet {
+    /// What a frame takes on the line.
+    fn tx(&self, size: Bytes) -> Span {
+        (size + self.framing) / self.rate
+    }
+}
+
 /// What may wait, and what leaves early.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -72,7 +79,7 @@ pub(crate) struct Bounds {
 pub(crate) enum Limiting {
     Off,
     Paced(Paced),
-    Credit(Limiters<Picoseconds>),
+    Credit(Box<Limiters<Picoseconds>>),
 }
 
 /// A queue of a host, linked through the pool.
@@ -90,7 +97,7 @@ const EMPTY: Queue = Queue { head: NO_FRAME, tail: NO_FRAME, frames: 0, bytes: 0
 
 impl Queue {
     /// Takes over whether it has a limit of its own.
-    #[inline]
+    #[inline(always)]
     fn sort(&mut self, is_limited: bool, open: &mut (u64, u64)) {
         if is_limited != self.is_limited {
             self.is_limited = is_limited;
@@ -140,22 +147,21 @@ impl Host {
         };
         let shortest = host.feed.as_ref().map_or(longest, |feed| feed.fixed_size.unwrap_or(Bytes::new(1)));
         host.least = shortest;
-        host.know(shortest);
+        host.lead = host.lead_of(shortest);
         host
     }
 
     /// Frames of this size may leave, too.
     #[inline]
     pub(crate) fn know(&mut self, size: Bytes) {
-        if size <= self.least {
-            self.least = size;
-            self.lead = self.tx(size).max(Span::from_ps(1)) + self.outlet.lag;
+        if size < self.least {
+            (self.least, self.lead) = (size, self.lead_of(size));
         }
     }
 
-    /// What a frame takes on the line.
-    pub(crate) fn tx(&self, size: Bytes) -> Span {
-        (size + self.outlet.framing) / self.outlet.rate
+    /// From the begin of the transmission of a frame to its arrival.
+    fn lead_of(&self, size: Bytes) -> Span {
+        self.outlet.tx(size).max(Span::from_ps(1)) + self.outlet.lag
     }
 
     /// When the next frame is generated.
@@ -173,7 +179,7 @@ impl Host {
     /// The place of a flow or destination, which is one of the host's.
     #[inline]
     pub(crate) fn place(&self, key: u32) -> u32 {
-        self.keys.partition_point(|&other| other < key) as u32
+        if self.keys.len() == 1 { 0 } else { self.keys.partition_point(|&other| other < key) as u32 }
     }
 
     /// The flow or destination with this place.
@@ -201,8 +207,9 @@ impl Host {
     #[inline]
     fn advance(&mut self, now: Time, place: u32) {
         if let Limiting::Paced(paced) = &mut self.limiting {
-            paced.advance(now, place);
-            self.queues[place as usize].sort(paced.is_limited(place), &mut self.open);
+            if paced.advance(now, place) {
+                self.queues[place as usize].sort(paced.is_limited(place), &mut self.open);
+            }
         }
     }
 
@@ -262,11 +269,11 @@ impl Host {
     }
 
     /// A queue has a new first frame: it takes turns, unless its limiter is gated.
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, queue: usize, now: Time, frames: &Pool) {
         if let Limiting::Credit(limiters) = &mut self.limiting {
             let head = self.queues[queue].head;
-            let tx = (frames[head].size() + self.outlet.framing) / self.outlet.rate;
+            let tx = self.outlet.tx(frames[head].size());
             if !limiters.admit(now, frames.kept(head), tx.ps()) {
                 return;
             }
@@ -286,8 +293,9 @@ impl Host {
         let number = match limiting {
             Limiting::Off => turns.take(|_| true),
             Limiting::Paced(paced) => turns.take(|place| {
-                paced.advance(now, place);
-                queues[place as usize].sort(paced.is_limited(place), open);
+                if paced.advance(now, place) {
+                    queues[place as usize].sort(paced.is_limited(place), open);
+                }
                 paced.may_send(now, place)
             }),
             Limiting::Credit(limiters) => {
@@ -310,14 +318,13 @@ impl Host {
             queue.tail = NO_FRAME;
         }
         self.load.take(now, size);
-        let tx = (size + self.outlet.framing) / self.outlet.rate;
         match limiting {
             Limiting::Off => {}
             Limiting::Paced(paced) => {
                 paced.on_sent(now, place, size);
                 queue.sort(paced.is_limited(place), open);
             }
-            Limiting::Credit(limiters) => limiters.on_sent(now, place, tx.ps(), size),
+            Limiting::Credit(limiters) => limiters.on_sent(now, place, self.outlet.tx(size).ps(), size),
         }
         if goes_on {
             self.admit(number, now, frames);
@@ -330,14 +337,14 @@ impl Host {
         let generated = self.generated();
         let waiting = match &self.limiting {
             Limiting::Paced(paced) => {
-                let waiting = self.turns.iter().map(|place| paced.not_before(place)).min();
+                let waiting = self.turns.least(|place| paced.not_before(place));
                 match waiting {
                     Some(waiting) if self.keys.len() == 1 => return waiting,
                     None if self.keys.len() == 1 => return generated.max(paced.not_before(0)),
                     _ => waiting.unwrap_or(Time::NEVER),
                 }
             }
-            _ if self.turns.iter().next().is_some() => Time::ZERO,
+            _ if !self.turns.is_empty() => Time::ZERO,
             Limiting::Off => Time::NEVER,
             Limiting::Credit(limiters) => limiters.next_due(),
         };
@@ -408,7 +415,14 @@ impl Host {
     }
 
     /// Writes down the intervals of the limiters that ended up to `now`; nothing has happened since.
+    #[inline]
     pub(crate) fn write_rows(&mut self, now: Time, frames: &Pool) {
+        if self.series.is_some() {
+            self.write_rows_until(now, frames);
+        }
+    }
+
+    fn write_rows_until(&mut self, now: Time, frames: &Pool) {
         let Some(mut series) = self.series.take() else { return };
         if series.boundary() <= now {
             let mut waiting: Vec<u64> = self.queues.iter().map(|queue| queue.bytes).collect();
@@ -462,7 +476,7 @@ mod tests {
             Manner { jitter: 0.0, ..Manner::new(Picoseconds, &calibration().control, rate).expect("has limiters") };
         let outlet = Outlet { host: 0, rate, framing: Bytes::ZERO, lag: Span::ZERO };
         let bounds = Bounds { open: Limit::UNLIMITED, limited: Limit::UNLIMITED, fifo: 0 };
-        let limiting = (Limiting::Credit(Limiters::new(how, 2)), bounds);
+        let limiting = (Limiting::Credit(Box::new(Limiters::new(how, 2))), bounds);
         let mut host = Host::new(Law::Destinations, outlet, (vec![2, 4], has_one), None, limiting, Seed::new(1));
         for place in 0..2 {
             let less = Feedback::Bcn(bcn::Feedback::Change(-50.0));

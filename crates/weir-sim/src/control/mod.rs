@@ -1,6 +1,6 @@
 //! What ports and hosts are beyond plain ones: queues that measure, hold and mark, hosts with queues for flows, shared memories.
 //!
-//! These are states and models, which know no fabric; it moves them (`fabric::special` and its neighbours).
+//! These are states and models, which know no fabric; it moves them (`fabric::switch`, `fabric::hosts` and their neighbours).
 
 pub(crate) mod host;
 pub(crate) mod overruns;
@@ -26,6 +26,7 @@ use self::plan::{ControlPlan, Law};
 use self::point::Point;
 use self::report::Levels;
 use self::switching::Switching;
+use self::switching::valve::Valve;
 use crate::boundaries::Boundaries;
 use crate::feed::Feed;
 use crate::frames::FrameId;
@@ -70,24 +71,63 @@ pub(crate) struct Control {
     pub(crate) ended: u64,
 }
 
-/// What a port is beyond a plain one.
+/// What is to be known of a port besides its line.
 #[derive(Debug)]
 pub(crate) struct Extra {
-    /// When the current interval of a special line ends, if intervals are written down.
+    /// When the current interval ends of a port that is more than a plain one, if intervals are written down.
     pub(crate) boundary: Time,
     pub(crate) tasks: Vec<(Time, Task)>,
     pub(crate) hold: Hold,
+    pub(crate) beyond: Beyond,
+}
+
+/// What a port is beyond a plain one.
+#[derive(Debug)]
+pub(crate) enum Beyond {
+    Nothing,
+    Switch(Box<SwitchPort>),
+    Host(Box<Host>),
+}
+
+/// The parts of a port of a switch behind its queue, which is the line's.
+#[derive(Debug, Default)]
+pub(crate) struct SwitchPort {
+    /// Before the queue: the inputs that lose frames after it was full.
+    pub(crate) inputs: Option<Box<Inputs>>,
+    /// Behind it, where the output is slower for a while.
+    pub(crate) valve: Option<Box<Valve>>,
+    /// Who observes it: a congestion point, what marks, PAUSE, the record of its levels.
     pub(crate) point: Option<Box<Point>>,
     pub(crate) marker: Option<Box<Marker>>,
-    /// The inputs that lose frames after the queue was full.
-    pub(crate) inputs: Option<Box<Inputs>>,
-    /// Whether the queue is managed.
-    pub(crate) is_managed: bool,
-    /// Whether events of the scenario change it.
-    pub(crate) has_events: bool,
     pub(crate) guard: Option<Watermarks>,
     pub(crate) levels: Option<Box<Levels>>,
-    pub(crate) host: Option<Box<Host>>,
+}
+
+impl Beyond {
+    /// Of a port that is to have parts, as soon as it has one.
+    pub(crate) fn become_switch(&mut self) -> &mut SwitchPort {
+        if let Beyond::Nothing = self {
+            *self = Beyond::Switch(Box::default());
+        }
+        self.switch_mut().expect("a host with queues of its own has no parts of a switch")
+    }
+
+    #[inline]
+    fn switch_mut(&mut self) -> Option<&mut SwitchPort> {
+        if let Beyond::Switch(switch) = self { Some(switch) } else { None }
+    }
+
+    /// The host with queues of its own, if it is one.
+    #[inline]
+    pub(crate) fn host(&self) -> Option<&Host> {
+        if let Beyond::Host(host) = self { Some(host) } else { None }
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn host_mut(&mut self) -> Option<&mut Host> {
+        if let Beyond::Host(host) = self { Some(host) } else { None }
+    }
 }
 
 /// Keeps what is to be known of a frame at its place in `of_frames`.
@@ -150,30 +190,33 @@ impl Control {
             made: 0,
             ended: 0,
         };
-        for (id, port) in topology.ports.iter().enumerate() {
-            let rule = shared.pausing[port.from as usize].map(|rule| &plan.spec.control.pause[rule as usize]);
-            control.extras[id].guard = rule.map(|rule| Watermarks::new(rule.xoff_bytes, rule.xon_bytes));
+        let chance = |what: &str, port: u32| seed.stream(&format!("{what}/{}", topology.ports[port as usize].name));
+        for (id, port) in (0..).zip(&topology.ports) {
+            if let Some(rule) = shared.pausing[port.from as usize] {
+                let rule = &spec.pause[rule as usize];
+                control.part(id).guard = Some(Watermarks::new(rule.xoff_bytes, rule.xon_bytes));
+            }
         }
         for &port in plan::points(&plan.spec) {
-            let stream = seed.stream(&format!("control/point/{}", topology.ports[port as usize].name));
-            control.extras[port as usize].point = Point::new(spec, stream).map(Box::new);
+            control.part(port).point = Point::new(spec, chance("control/point", port)).map(Box::new);
         }
         for (&port, marking) in &shared.markings {
-            let stream = seed.stream(&format!("queue/marks/{}", topology.ports[port as usize].name));
-            control.extras[port as usize].marker = Some(Box::new(Marker::new(marking, stream)));
+            control.part(port).marker = Some(Box::new(Marker::new(marking, chance("queue/marks", port))));
         }
         for (&port, overrun) in &shared.overruns {
-            let stream = seed.stream(&format!("queue/overrun/{}", topology.ports[port as usize].name));
-            control.extras[port as usize].inputs = Some(Box::new(Inputs::new(overrun, stream)));
-        }
-        for &port in shared.managed.keys() {
-            control.extras[port as usize].is_managed = true;
+            control.part(port).inputs = Some(Box::new(Inputs::new(overrun, chance("queue/overrun", port))));
         }
         for probe in &plan.spec.record.queue_levels {
-            control.extras[probe.port as usize].levels = Some(Box::new(Levels::new(probe)));
+            control.part(probe.port).levels = Some(Box::new(Levels::new(probe)));
         }
-        for port in plan.spec.events.iter().flat_map(|event| event.change.ports()) {
-            control.extras[*port as usize].has_events = true;
+        for (port, services) in switching::slow_outputs(plan) {
+            let line = topology.ports[port as usize].link.rate_bps;
+            control.part(port).valve = Some(Box::new(Valve::of_port(&services, line)));
+        }
+        let changed = plan.spec.events.iter().flat_map(|event| event.change.ports());
+        let stored = (0..topology.ports.len() as u32).filter(|&port| plan.is_stored(port));
+        for port in changed.chain(shared.managed.keys()).copied().chain(stored) {
+            control.part(port);
         }
         control.add_hosts(plan, shared, seed, end);
         control
@@ -200,7 +243,7 @@ impl Control {
     #[inline]
     pub(crate) fn tag(&self, plan: &Plan, id: FrameId, flow: u32) -> u32 {
         let outlet = plan.route[plan.flows[flow as usize].first_leg as usize];
-        if self.extras[outlet as usize].host.is_none() {
+        if self.extras[outlet as usize].beyond.host().is_none() {
             return NO_POINT;
         }
         self.tags.get(id as usize).copied().unwrap_or(NO_POINT)
@@ -243,7 +286,7 @@ impl Control {
                 (false, _) => Limiting::Off,
                 (true, Law::Flows) => paced(plan, shared, &keys, link.rate_bps, seed),
                 (true, Law::Destinations) => Manner::new(Picoseconds, &plan.spec.control, link.rate_bps)
-                    .map_or(Limiting::Off, |how| Limiting::Credit(Limiters::new(how, keys.len()))),
+                    .map_or(Limiting::Off, |how| Limiting::Credit(Box::new(Limiters::new(how, keys.len())))),
             };
             let is_limited = !matches!(limiting, Limiting::Off);
             let keys = (keys, has_one[spec.from as usize]);
@@ -252,31 +295,39 @@ impl Control {
             if let Some(probe) = probe {
                 host.series = Some(Box::new(HostSeries::new(Boundaries::new(probe.every_ps, end), host.places())));
             }
-            self.extras[port as usize].host = Some(Box::new(host));
+            self.extras[port as usize].beyond = Beyond::Host(Box::new(host));
         }
-    }
-
-    /// The ports whose lines are special.
-    pub(crate) fn special(&self) -> impl Iterator<Item = u32> + '_ {
-        let is_special = |&(_, extra): &(u32, &Extra)| self.switching.is_some() || extra.is_special();
-        (0..).zip(&self.extras).filter(is_special).map(|(port, _)| port)
     }
 
     /// Whether what leaves the queue of `port` is watched.
     pub(crate) fn watches(&self, port: u32) -> bool {
-        let extra = &self.extras[port as usize];
-        extra.guard.is_some() || extra.levels.is_some() || extra.host.is_some()
+        match &self.extras[port as usize].beyond {
+            Beyond::Nothing => false,
+            Beyond::Switch(switch) => switch.guard.is_some() || switch.levels.is_some(),
+            Beyond::Host(_) => true,
+        }
+    }
+
+    /// The parts of `port`, which is to have some.
+    fn part(&mut self, port: u32) -> &mut SwitchPort {
+        self.extras[port as usize].beyond.become_switch()
+    }
+
+    /// The parts of `port`, if it has any.
+    #[inline]
+    pub(crate) fn switch(&mut self, port: u32) -> Option<&mut SwitchPort> {
+        self.extras[port as usize].beyond.switch_mut()
     }
 
     /// The host with queues of its own behind `port`, if there is one.
     #[inline]
     pub(crate) fn host(&mut self, port: u32) -> Option<&mut Host> {
-        self.extras[port as usize].host.as_deref_mut()
+        self.extras[port as usize].beyond.host_mut()
     }
 
     /// All of them.
     pub(crate) fn hosts(&mut self) -> impl Iterator<Item = &mut Host> {
-        self.extras.iter_mut().filter_map(|extra| extra.host.as_deref_mut())
+        self.extras.iter_mut().filter_map(|extra| extra.beyond.host_mut())
     }
 }
 
@@ -293,28 +344,5 @@ fn paced(plan: &Plan, shared: &ControlPlan, flows: &[u32], rate: Rate, seed: See
 }
 
 impl Extra {
-    pub(crate) const NEW: Extra = Extra {
-        boundary: Time::NEVER,
-        tasks: Vec::new(),
-        hold: Hold::NONE,
-        point: None,
-        marker: None,
-        inputs: None,
-        is_managed: false,
-        has_events: false,
-        guard: None,
-        levels: None,
-        host: None,
-    };
-
-    pub(crate) fn is_special(&self) -> bool {
-        self.point.is_some()
-            || self.marker.is_some()
-            || self.inputs.is_some()
-            || self.is_managed
-            || self.has_events
-            || self.guard.is_some()
-            || self.levels.is_some()
-            || self.host.is_some()
-    }
+    const NEW: Extra = Extra { boundary: Time::NEVER, tasks: Vec::new(), hold: Hold::NONE, beyond: Beyond::Nothing };
 }

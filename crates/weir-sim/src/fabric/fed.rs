@@ -9,7 +9,7 @@ use weir_core::units::{Bytes, Time};
 
 use super::Fabric;
 use crate::frames::{Frame, FrameId};
-use crate::line::{FED, UNKEPT, WATCHED};
+use crate::line::Role;
 
 /// What became of a fed port that was let go on by itself.
 enum Step {
@@ -29,13 +29,14 @@ impl Fabric<'_> {
         let plan = self.plan;
         for (port, mut feed) in plan.feeds(seed, |port| !plan.is_adapted(port)) {
             let line = &mut self.lines[port as usize];
-            line.flags |= FED;
+            // It goes on by itself: no wake of it is ever entered.
+            (line.role, line.armed) = (Role::Fed, true);
             line.feed = self.feeds.len() as u32;
             if plan.limits[port as usize] == Limit::UNLIMITED
-                && !line.has(WATCHED)
+                && !line.watched
                 && let Some(size) = feed.fixed_size
             {
-                line.flags |= UNKEPT;
+                line.role = Role::Unkept;
                 if line.boundary != Time::NEVER {
                     line.boundary = Time::NEVER;
                     let reckoning = self.port_probes.reckon(port, size, line.port.transmission(size));
@@ -80,7 +81,7 @@ impl Fabric<'_> {
 
     #[inline(always)]
     fn step(&mut self, port: u32) -> Step {
-        if self.lines[port as usize].has(UNKEPT) { self.step_unkept(port) } else { self.step_kept(port) }
+        if self.lines[port as usize].role == Role::Unkept { self.step_unkept(port) } else { self.step_kept(port) }
     }
 
     /// The frame that is generated next goes as soon as it can; what waits is not drawn yet.

@@ -9,10 +9,9 @@ use weir_core::queue::{Lane, Offer};
 use weir_core::units::{Bytes, Span, Time};
 
 use super::Fabric;
-use crate::control::Task;
 use crate::control::host::{Host, NO_POINT};
-use crate::frames::{Frame, FrameId, Kind, NO_FRAME};
-use crate::line::HOST;
+use crate::control::{Beyond, Extra, Task};
+use crate::frames::{Frame, FrameId, Kind, NO_FRAME, Pool};
 use crate::timer::Alarm;
 
 /// The shortest time there is.
@@ -24,7 +23,6 @@ impl Fabric<'_> {
         for port in 0..self.ports {
             let Some(host) = self.control.as_mut().and_then(|control| control.host(port)) else { continue };
             host.next = if host.comes_first() { host.generated() } else { Time::ZERO };
-            self.lines[port as usize].flags |= HOST;
             self.await_host(port);
         }
     }
@@ -33,7 +31,7 @@ impl Fabric<'_> {
     pub(super) fn offer_host(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         let (now, frame) = (self.now, self.frames[id]);
         let Some(control) = &mut self.control else { return };
-        let Some(host) = &mut control.extras[port as usize].host else { return };
+        let Some(host) = control.extras[port as usize].beyond.host_mut() else { return };
         if host.comes_first() && frame.leg > 0 && self.plan.route[frame.leg as usize - 1] == port ^ 1 {
             return self.keep_in_buffer(port, id);
         }
@@ -46,7 +44,7 @@ impl Fabric<'_> {
         let Some(place) = place else {
             host.know(size);
             if let Offer::Sent { end } = line.port.offer(now, id, size, lane) {
-                self.append_watched(port, id, end);
+                self.set_out(port, id, end);
             }
             return self.run_host(port);
         };
@@ -64,29 +62,24 @@ impl Fabric<'_> {
 
     /// A notification about frames with this key takes effect.
     pub(super) fn obey(&mut self, port: u32, key: u32, point: u32, feedback: Feedback) {
-        self.change_host(port, |host, fabric| {
-            host.on_feedback(fabric.now, host.place(key), point, feedback, &fabric.frames)
-                .map(|at| (host.place(key), at))
+        self.change_host(port, |host, now, frames| {
+            let place = host.place(key);
+            host.on_feedback(now, place, point, feedback, frames).map(|at| (place, at))
         });
     }
 
     /// A change of a limiter that was due.
     pub(super) fn change_limiter(&mut self, port: u32, place: u32) {
-        self.change_host(port, |host, fabric| host.on_timeout(fabric.now, place, &fabric.frames).map(|at| (place, at)));
+        self.change_host(port, |host, now, frames| host.on_timeout(now, place, frames).map(|at| (place, at)));
     }
 
     /// Changes what a host may send; `change` says of which limiter the next change is due, and when.
-    fn change_host(&mut self, port: u32, change: impl FnOnce(&mut Host, &Self) -> Option<(u32, Time)>) {
+    fn change_host(&mut self, port: u32, change: impl FnOnce(&mut Host, Time, &Pool) -> Option<(u32, Time)>) {
         self.look_host(port);
-        let Some(mut host) = self.control.as_mut().and_then(|control| control.extras[port as usize].host.take()) else {
-            return;
-        };
-        let next = change(&mut host, self);
-        if let Some(control) = &mut self.control {
-            control.extras[port as usize].host = Some(host);
-        }
-        if let Some((place, at)) = next {
-            self.plan_task(port, at.max(self.now), Task::Limiter { place });
+        let now = self.now;
+        let Some(host) = self.control.as_mut().and_then(|control| control.host(port)) else { return };
+        if let Some((place, at)) = change(host, now, &self.frames) {
+            self.plan_task(port, at.max(now), Task::Limiter { place });
         }
         self.run_host(port);
     }
@@ -163,9 +156,10 @@ impl Fabric<'_> {
     }
 
     /// The host with queues behind `port`, which has one.
-    #[inline]
+    #[inline(always)]
     fn host(&mut self, port: u32) -> &mut Host {
-        self.control.as_mut().and_then(|control| control.host(port)).expect("a line marked so has a host")
+        let extra = self.control.as_mut().map(|control| &mut control.extras[port as usize]);
+        extra.and_then(|extra| extra.beyond.host_mut()).expect("a line marked so has a host")
     }
 
     /// Begins what may begin at `port` at `now`, and works out when it is to be looked at again.
@@ -196,16 +190,13 @@ impl Fabric<'_> {
     }
 
     /// What waits in the port begins, if it may.
-    #[inline]
+    #[inline(always)]
     fn wake_host(&mut self, port: u32, now: Time) {
         let line = &mut self.lines[port as usize];
         if line.port.due() <= now
             && let Some(sent) = line.port.wake(now)
         {
-            match sent.lane {
-                Lane::Data => self.append_watched(port, sent.handle, sent.end),
-                Lane::Control => self.launch_control(port, sent.handle, sent.end),
-            }
+            self.set_out(port, sent.handle, sent.end);
         }
     }
 
@@ -215,7 +206,8 @@ impl Fabric<'_> {
             self.wake_host(port, now);
             let line = &self.lines[port as usize];
             let (free, queued) = (line.port.is_free(now), line.port.waiting_frames());
-            let Some(host) = self.control.as_mut().and_then(|control| control.host(port)) else { return };
+            let Some(control) = &mut self.control else { return };
+            let Some(host) = control.host(port) else { return };
             if !host.may_pass(free, queued) {
                 return;
             }
@@ -225,7 +217,7 @@ impl Fabric<'_> {
     }
 
     /// A frame leaves its host's queues.
-    #[inline]
+    #[inline(always)]
     fn send_from(&mut self, port: u32, now: Time, (id, size, place): (FrameId, Bytes, u32)) {
         let Some(control) = &mut self.control else { return };
         let tag = control.host(port).map_or(NO_POINT, |host| host.tag(place));
@@ -233,7 +225,7 @@ impl Fabric<'_> {
             crate::control::keep(&mut control.tags, id, tag);
         }
         if let Offer::Sent { end } = self.lines[port as usize].port.offer(now, id, size, Lane::Data) {
-            self.append_watched(port, id, end);
+            self.set_out(port, id, end);
         }
     }
 
@@ -242,16 +234,15 @@ impl Fabric<'_> {
         let bound = bound.min(self.end);
         loop {
             let Some(control) = &mut self.control else { return };
-            let extra = &mut control.extras[port as usize];
-            let Some(host) = &mut extra.host else { return };
+            let Extra { boundary, beyond: Beyond::Host(host), .. } = &mut control.extras[port as usize] else { return };
             let line = &mut self.lines[port as usize];
             let generated = host.generated();
             let next = generated.min(now);
             host.write_rows(next, &self.frames);
-            if extra.boundary <= next {
-                host.load.settle(extra.boundary);
+            if *boundary <= next {
+                host.load.settle(*boundary);
                 let waiting = line.port.waiting_bytes();
-                extra.boundary = self.port_probes.mark(port, next, &mut line.port);
+                *boundary = self.port_probes.mark(port, next, &mut line.port);
                 if let Some(mark) = self.port_probes.log.last_mut() {
                     mark.queue_bytes += host.load.bytes();
                     mark.queue_byte_ps += host.load.byte_ps();

@@ -7,6 +7,7 @@ use super::Fabric;
 use crate::control::Task;
 use crate::control::plan::{NO_WAY, lane, notification};
 use crate::frames::{Body, Frame, FrameId, Kind};
+use crate::route::ARRIVED;
 
 impl Fabric<'_> {
     /// The queue of `port` has feedback for `flow`, of which a frame came there on `leg`.
@@ -66,5 +67,16 @@ impl Fabric<'_> {
             let response = shared.responses[sent.from as usize].1;
             self.plan_task(port, self.now + response, Task::Obey { key: self.plan.key(flow), point, feedback });
         }
+    }
+
+    /// Where the route of `flow` begins, and how many ports it has up to `leg`.
+    fn ports_before(&self, flow: u32, leg: u32) -> u32 {
+        leg - self.plan.flows[flow as usize].first_leg
+    }
+
+    /// How many ports the route of `flow` has.
+    fn route_length(&self, flow: u32) -> u32 {
+        let first = self.plan.flows[flow as usize].first_leg as usize;
+        (0..).find(|&n| self.plan.route[first + n as usize] == ARRIVED).unwrap_or(0)
     }
 }

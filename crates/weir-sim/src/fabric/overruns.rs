@@ -1,16 +1,14 @@
 //! Frames that inputs of switches lose after a queue behind them was full.
 
-use weir_core::queue::Lane;
-
 use super::Fabric;
 use crate::frames::{FrameId, Kind};
 
 impl Fabric<'_> {
     /// Whether a frame that arrives at the queue of `port` was lost before it; such a one is gone.
-    pub(crate) fn overruns(&mut self, port: u32, id: FrameId, lane: Lane) -> bool {
+    pub(super) fn is_overrun(&mut self, port: u32, id: FrameId) -> bool {
         let leg = self.frames[id].leg as usize;
-        let Some(control) = self.control.as_mut().filter(|_| lane == Lane::Data) else { return false };
-        let Some(inputs) = &mut control.extras[port as usize].inputs else { return false };
+        let Some(control) = &mut self.control else { return false };
+        let Some(inputs) = control.switch(port).and_then(|switch| switch.inputs.as_mut()) else { return false };
         if self.frames[id].kind == Kind::Notification {
             return false;
         }

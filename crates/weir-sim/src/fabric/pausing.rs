@@ -14,7 +14,7 @@ impl Fabric<'_> {
     #[inline]
     pub(crate) fn watch_level(&mut self, port: u32, waiting: Bytes) {
         let Some(control) = &mut self.control else { return };
-        let Some(guard) = &mut control.extras[port as usize].guard else { return };
+        let Some(guard) = control.switch(port).and_then(|switch| switch.guard.as_mut()) else { return };
         if let Some(crossing) = guard.on_level(waiting) {
             self.on_crossing(port, crossing);
         }
@@ -87,7 +87,7 @@ impl Fabric<'_> {
         self.count_control(port, queue_port, kind, size);
         let frame = Frame::new(self.now, 0, 0, size, Lane::Control).of_kind(Kind::Pause);
         let id = self.frames.put_loaded(frame, Body::Pause(pause));
-        self.offer_control(port, id, size);
+        self.offer(port, id, size, Lane::Control);
     }
 
     /// The transmission of a PAUSE frame at `port` ends at `end`: it will hold the transmitter at the other end.

@@ -6,9 +6,10 @@ use weir_core::host::Load;
 use weir_core::units::Time;
 
 use super::Fabric;
+use crate::control::Beyond;
 use crate::deliveries::{Bursts, FlowCounters, tells_bursts};
 use crate::frames::FrameId;
-use crate::line::HOST;
+use crate::line::Role;
 use crate::route::{ARRIVED, Flow};
 use crate::totals::{BurstTotals, MemoryTotals};
 use crate::totals::{ControlFrames, ControlTotals, MarkTotals};
@@ -18,7 +19,7 @@ impl Fabric<'_> {
     pub(crate) fn finish_control(&mut self) {
         let end = self.end;
         for port in 0..self.ports {
-            if self.lines[port as usize].has(HOST) {
+            if self.lines[port as usize].role == Role::Host {
                 self.catch_up(port, end);
                 self.draw_host(port, end, end);
                 if let Some(host) = self.control.as_mut().and_then(|control| control.host(port)) {
@@ -27,18 +28,15 @@ impl Fabric<'_> {
                 }
             }
         }
-        let Some(control) = &mut self.control else { return };
-        for (extra, line) in control.extras.iter_mut().zip(&self.lines) {
-            if let Some(levels) = &mut extra.levels {
-                levels.settle(end, line.port.waiting_bytes());
-            }
+        for port in 0..self.ports {
+            self.settle_levels_of(port);
         }
     }
 
     /// The frames that wait at the host of a port: to be sent, and in its buffer.
     pub(crate) fn waiting_at_host(&self, port: usize) -> impl Iterator<Item = FrameId> + '_ {
         let control = self.control.as_deref();
-        let host = control.and_then(|control| control.extras[port].host.as_deref());
+        let host = control.and_then(|control| control.extras[port].beyond.host());
         let switching = control.and_then(|control| control.switching.as_deref());
         let buffer = switching.and_then(|switching| switching.buffers[port].as_deref());
         let outgoing = host.into_iter().flat_map(|host| host.waiting(&self.frames));
@@ -47,7 +45,7 @@ impl Fabric<'_> {
 
     /// What waited at the host of a port, if it has queues of its own.
     pub(crate) fn waited(&self, port: usize) -> Load {
-        let host = self.control.as_ref().and_then(|control| control.extras[port].host.as_deref());
+        let host = self.control.as_ref().and_then(|control| control.extras[port].beyond.host());
         host.map_or(Load::default(), |host| host.load)
     }
 
@@ -110,7 +108,9 @@ impl Fabric<'_> {
         }
         totals.intervals.extend(control.probes.rows());
         for (port, extra) in (0..).zip(&control.extras) {
-            if let Some(levels) = &extra.levels {
+            if let Beyond::Switch(switch) = &extra.beyond
+                && let Some(levels) = &switch.levels
+            {
                 totals.queue_levels.extend(levels.bins().map(|(low, high, time)| (port, low, high, time)));
             }
         }

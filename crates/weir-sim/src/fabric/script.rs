@@ -123,19 +123,24 @@ impl Fabric<'_> {
         self.drop_frame(id);
     }
 
-    /// A frame comes to a port whose link is down: its node forwards it, if it knows, or loses it.
-    pub(crate) fn offer_down(&mut self, port: u32, id: FrameId, size: Bytes) {
+    /// A frame comes to a port. If its link is down, its node forwards the frame, if it knows a way, or loses it; whether it did.
+    pub(super) fn is_detoured(&mut self, port: u32, id: FrameId, size: Bytes) -> bool {
+        if !self.is_down(port) {
+            return false;
+        }
         let frame = self.frames[id];
         let is_at_host = frame.leg == self.plan.flows[frame.flow as usize].first_leg;
         if !is_at_host && self.forwarding.is_down(port) {
             let input = self.forwarding.input(self.plan, frame.leg);
             if let Some(onward) = self.forward(id, input) {
-                return self.offer(onward, id, size, frame.lane);
+                self.offer(onward, id, size, frame.lane);
+                return true;
             }
         }
         let class = self.plan.flows[frame.flow as usize].class;
         self.lines[port as usize].port.count_drop_of(self.now, size, class);
         self.drop_as_down(id);
+        true
     }
 
     /// The node behind port `input` is asked where a frame goes on; none if it knows no way.

@@ -5,13 +5,12 @@ use weir_core::units::Time;
 
 use super::Fabric;
 use crate::frames::{FrameId, Kind};
-use crate::line::WATCHED;
 
 impl Fabric<'_> {
     /// The transmission of a frame begins, and ends at `end`. Whether the frame will arrive; a lost one is gone.
     #[inline]
     pub(crate) fn sets_out(&mut self, port: u32, id: FrameId, end: Time) -> bool {
-        !self.lines[port as usize].has(WATCHED) || self.watch_transmission(port, id, end)
+        !self.lines[port as usize].watched || self.watch_transmission(port, id, end)
     }
 
     #[cold]
@@ -36,20 +35,5 @@ impl Fabric<'_> {
         }
         self.frames.free(id);
         false
-    }
-
-    /// As [`Fabric::launch`], where the line may be watched.
-    pub(crate) fn launch_watched(&mut self, port: u32, id: FrameId, end: Time) {
-        if self.sets_out(port, id, end) {
-            self.launch(port, id, end);
-        }
-    }
-
-    /// As [`Fabric::launch_watched`], but the event of the link is left to the caller.
-    #[inline]
-    pub(crate) fn append_watched(&mut self, port: u32, id: FrameId, end: Time) {
-        if self.sets_out(port, id, end) {
-            self.lines[port as usize].append(&mut self.frames, id, end);
-        }
     }
 }

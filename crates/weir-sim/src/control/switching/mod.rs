@@ -12,9 +12,10 @@ pub(crate) mod buffer;
 pub(crate) mod memory;
 pub(crate) mod valve;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use weir_core::queue::SharedMemory;
+use weir_core::spec::switching::{Egress, Service};
 use weir_core::units::{Bytes, Time};
 
 use self::buffer::Buffer;
@@ -28,8 +29,6 @@ pub(crate) const PAUSE_BYTES: Bytes = Bytes::new(64);
 /// All that is beyond plain queues.
 #[derive(Debug)]
 pub(crate) struct Switching {
-    /// By port.
-    pub(crate) valves: Vec<Option<Box<Valve>>>,
     /// By the port of the host.
     pub(crate) buffers: Vec<Option<Box<Buffer>>>,
     /// By node.
@@ -61,31 +60,35 @@ impl Switching {
         }
         let ports = topology.ports.len();
         let mut switching = Switching {
-            valves: (0..ports).map(|_| None).collect(),
             buffers: (0..ports).map(|_| None).collect(),
             memories,
             of_input: vec![0; ports],
             input_above: vec![false; ports],
             repeats: vec![Time::NEVER; ports],
         };
-        switching.add_valves(plan);
-        Some(Box::new(switching))
-    }
-
-    /// A slow port with a buffer behind it is as fast as ever: it is the buffer that is slow.
-    pub(crate) fn add_valves(&mut self, plan: &Plan) {
-        let spec = &plan.spec.switching;
-        let mut of_port: BTreeMap<u32, Vec<_>> = BTreeMap::new();
-        spec.services.iter().for_each(|service| of_port.entry(service.port).or_default().push(*service));
-        for (id, port) in (0..).zip(&plan.topology.ports) {
-            let egress = spec.egress.iter().find(|egress| egress.hosts.contains(&port.to));
-            let services = of_port.get(&id).map_or(&[][..], Vec::as_slice);
-            if let Some(egress) = egress {
-                let buffer = Buffer::new(egress, Valve::of_buffer(services, port.link.rate_bps));
-                self.buffers[id as usize ^ 1] = Some(Box::new(buffer));
-            } else if !services.is_empty() {
-                self.valves[id as usize] = Some(Box::new(Valve::of_port(services, port.link.rate_bps)));
+        for (id, port) in (0..).zip(&topology.ports) {
+            if let Some(egress) = egress(plan, id) {
+                let buffer = Buffer::new(egress, Valve::of_buffer(&services(plan, id), port.link.rate_bps));
+                switching.buffers[id as usize ^ 1] = Some(Box::new(buffer));
             }
         }
+        Some(Box::new(switching))
     }
+}
+
+/// The buffer of the host behind `port`, if it has one.
+fn egress(plan: &Plan, port: u32) -> Option<&Egress> {
+    let host = plan.topology.ports[port as usize].to;
+    plan.spec.switching.egress.iter().find(|egress| egress.hosts.contains(&host))
+}
+
+/// When `port` is slower, in the order of the spec.
+fn services(plan: &Plan, port: u32) -> Vec<Service> {
+    plan.spec.switching.services.iter().filter(|service| service.port == port).copied().collect()
+}
+
+/// The ports that are slow for a while, and when. One with a buffer behind it is as fast as ever: it is the buffer that is slow.
+pub(crate) fn slow_outputs(plan: &Plan) -> impl Iterator<Item = (u32, Vec<Service>)> + '_ {
+    let ports: BTreeSet<u32> = plan.spec.switching.services.iter().map(|service| service.port).collect();
+    ports.into_iter().filter(|&port| egress(plan, port).is_none()).map(|port| (port, services(plan, port)))
 }

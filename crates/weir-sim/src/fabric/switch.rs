@@ -1,0 +1,253 @@
+//! Ports that are put together of parts: a queue of any discipline with its own limit or in a shared memory, a valve, and observers.
+//!
+//! They are looked at whenever they are touched, as a plain port whose interval has ended: so all others cost nothing. In a network with shared
+//! memories what arrives at an instant is stored first, and served when all has arrived.
+
+use weir_core::queue::{Label, Lane, Offer};
+use weir_core::units::{Bytes, Time};
+
+use super::Fabric;
+use crate::control::Beyond;
+use crate::control::switching::valve::Valve;
+use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME};
+use crate::line::Role;
+
+/// What became of a frame that came to a queue.
+struct Came {
+    is_taken: bool,
+    /// Whether it is kept waiting by others.
+    waits: bool,
+}
+
+impl Fabric<'_> {
+    /// Says of each port what it is.
+    pub(crate) fn start_control(&mut self) {
+        let Some(control) = &mut self.control else { return };
+        for port in self.wires.iter().flat_map(|wires| wires.ports()) {
+            let beyond = &mut control.extras[port as usize].beyond;
+            // A port that pulls its sources looks at its transmissions itself, and so does a host with queues of its own.
+            if !self.lines[port as usize].pulls() && beyond.host().is_none() {
+                beyond.become_switch();
+            }
+        }
+        for (extra, line) in control.extras.iter_mut().zip(&mut self.lines) {
+            line.role = match extra.beyond {
+                Beyond::Nothing => continue,
+                Beyond::Switch(_) => Role::Switch,
+                Beyond::Host(_) => Role::Host,
+            };
+            extra.boundary = std::mem::replace(&mut line.boundary, Time::ZERO);
+        }
+        self.start_hosts();
+    }
+
+    /// A frame arrives at a port that is put together of parts.
+    pub(super) fn offer_switch(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+        let waiting = self.lines[port as usize].port.waiting_bytes();
+        let Some(control) = &mut self.control else { return };
+        let Some(switch) = control.switch(port) else { return };
+        if let Some(levels) = &mut switch.levels {
+            levels.settle(self.now, waiting);
+        }
+        let has_inputs = switch.inputs.is_some();
+        if lane == Lane::Control {
+            let line = &mut self.lines[port as usize];
+            line.keep(&mut self.frames, self.now);
+            if let Offer::Sent { end } = line.port.offer(self.now, id, size, lane) {
+                self.set_out(port, id, end);
+            }
+            return self.go_on(port, self.now);
+        }
+        if has_inputs && self.is_overrun(port, id) || self.is_detoured(port, id, size) {
+            return;
+        }
+        let frame = self.frames[id];
+        let Some(control) = &self.control else { return };
+        let tag = control.tag(self.plan, id, frame.flow);
+        let came = if self.plan.is_stored(port) { self.store(port, id, size) } else { self.admit(port, id, size) };
+        let waiting = self.lines[port as usize].port.waiting_bytes();
+        let Some(control) = &mut self.control else { return };
+        let Some(switch) = control.switch(port) else { return };
+        if let Some(inputs) = switch.inputs.as_mut().filter(|_| !came.is_taken) {
+            inputs.overflowed();
+        }
+        let marks = came.waits && switch.marker.as_mut().is_some_and(|marker| marker.on_frame(waiting));
+        let point = switch.point.as_mut().filter(|_| frame.kind != Kind::Notification);
+        let feedback = point.and_then(|point| point.on_frame(size, came.is_taken, waiting, tag, port));
+        if let Some(feedback) = feedback {
+            self.notify(port, frame.flow, frame.leg, feedback);
+        }
+        if marks {
+            self.mark(port, id);
+        }
+        self.watch_level(port, waiting);
+    }
+
+    /// A frame joins the queue of a port, begins at once, or is dropped; the queue may drop and mark others, too.
+    fn admit(&mut self, port: u32, id: FrameId, size: Bytes) -> Came {
+        let line = &mut self.lines[port as usize];
+        let became = if line.port.is_managed() {
+            let label = self.label(id);
+            let offered = self.lines[port as usize].port.offer_labeled(self.now, id, size, Lane::Data, label);
+            self.settle_discarded(port, id);
+            if offered.marked {
+                self.mark(port, id);
+            }
+            offered.became
+        } else {
+            line.port.offer(self.now, id, size, Lane::Data)
+        };
+        match became {
+            Offer::Sent { end } => self.set_out(port, id, end),
+            Offer::Waits => self.arm(port),
+            Offer::Dropped => self.drop_frame(id),
+        }
+        let is_taken = became != Offer::Dropped;
+        Came { is_taken, waits: is_taken && self.lines[port as usize].port.waiting_bytes() > Bytes::ZERO }
+    }
+
+    /// A frame is stored in the memory of a switch, if there is room.
+    fn store(&mut self, port: u32, id: FrameId, size: Bytes) -> Came {
+        let (now, frame) = (self.now, self.frames[id]);
+        let is_managed = self.lines[port as usize].port.is_managed();
+        let label = if is_managed { self.label(id) } else { Label::default() };
+        let input = self.plan.route[frame.leg as usize - 1];
+        let node = self.plan.topology.ports[port as usize].from;
+        let line = &mut self.lines[port as usize];
+        let switching = self.control.as_mut().and_then(|control| control.switching.as_mut());
+        let memory = switching.map(|switching| &switching.memories[node as usize].shared);
+        let has_room = memory.is_none_or(|memory| memory.admits(line.port.waiting_bytes_of(label.class), size));
+        let is_stored = has_room && line.port.store(now, id, size, label);
+        if !has_room {
+            line.port.count_drop_of(now, size, label.class);
+        } else if !is_stored {
+            line.port.count_drop(now, size);
+        }
+        // A frame that is gone has been dropped and counted.
+        let is_gone = is_stored && self.settle_discarded(port, id);
+        let is_taken = is_stored && !is_gone;
+        if is_taken {
+            if let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) {
+                switching.memories[node as usize].shared.add(now, size);
+                switching.of_input[input as usize] += size.count();
+            }
+            self.watch_growth(input);
+            self.arm_stored(port, now);
+        } else if !is_gone {
+            self.drop_frame(id);
+        }
+        Came { is_taken, waits: is_taken && self.lines[port as usize].port.waiting_bytes() > size }
+    }
+
+    /// The transmitter of a port is free: the next frame begins, if one may. In a network with shared memories all has arrived at
+    /// this instant.
+    #[cold]
+    pub(super) fn serve_switch(&mut self, port: u32) {
+        let now = self.now;
+        self.look(port);
+        self.settle_levels_of(port);
+        self.lines[port as usize].armed = false;
+        if let Some(start) = self.valve_opens(port).filter(|&start| start > now) {
+            self.lines[port as usize].armed = true;
+            return self.agenda.push(start, self.port_service(port));
+        }
+        let is_stored = self.plan.is_stored(port);
+        let line = &mut self.lines[port as usize];
+        let sent = if is_stored { line.port.serve(now) } else { line.port.wake(now) };
+        if self.lines[port as usize].port.is_managed() {
+            self.settle_discarded(port, NO_FRAME);
+        }
+        if let Some(sent) = sent {
+            if sent.marked {
+                self.mark(port, sent.handle);
+            }
+            let frame = self.frames[sent.handle];
+            if let Some(valve) = self.valve(port).filter(|_| sent.lane == Lane::Data) {
+                valve.spend(now, sent.end - now);
+            }
+            self.set_out(port, sent.handle, sent.end);
+            if is_stored && sent.lane == Lane::Data {
+                self.free_memory_of(port, &frame, sent.end);
+            }
+        }
+        self.go_on(port, now);
+        let waiting = self.lines[port as usize].port.waiting_bytes();
+        self.watch_level(port, waiting);
+    }
+
+    /// The transmission of a frame begins, and ends at `end`. PAUSE takes effect at the other end of the link.
+    #[inline(never)]
+    pub(super) fn set_out(&mut self, port: u32, id: FrameId, end: Time) {
+        if !self.sets_out(port, id, end) {
+            return;
+        }
+        if self.frames[id].kind == Kind::Pause {
+            if let Body::Pause(pause) = self.frames.body(id) {
+                self.pause_peer(port, pause, end);
+            }
+            return self.end_control(id);
+        }
+        match self.lines[port as usize].role {
+            // The event of its link is entered when all is known that it sends.
+            Role::Host => _ = self.lines[port as usize].append(&mut self.frames, id, end),
+            _ => self.launch(port, id, end),
+        }
+    }
+
+    /// Something has changed at `port`: enters when it is to be looked at again. A port that stores begins no frame before `after`.
+    pub(super) fn go_on(&mut self, port: u32, after: Time) {
+        if self.lines[port as usize].role == Role::Host {
+            self.run_host(port);
+        } else if self.plan.is_switched() {
+            self.arm_stored(port, after);
+        } else {
+            self.arm(port);
+        }
+    }
+
+    /// What waits at a port is about to change: how long it was so is counted.
+    pub(super) fn settle_levels_of(&mut self, port: u32) {
+        let (now, waiting) = (self.now, self.lines[port as usize].port.waiting_bytes());
+        let Some(control) = &mut self.control else { return };
+        if let Some(levels) = control.switch(port).and_then(|switch| switch.levels.as_mut()) {
+            levels.settle(now, waiting);
+        }
+    }
+
+    /// When a slow port may begin the frame that waits, if it is slow and one may go as far as everything else is concerned.
+    pub(super) fn valve_opens(&self, port: u32) -> Option<Time> {
+        let Beyond::Switch(switch) = &self.control.as_ref()?.extras[port as usize].beyond else { return None };
+        let (valve, line) = (switch.valve.as_ref()?, &self.lines[port as usize]);
+        let id = line.port.next_waiting().filter(|_| line.port.begins_data(self.now))?;
+        let link = self.plan.topology.ports[port as usize].link;
+        Some(valve.ready(self.now, (self.frames[id].size() + link.framing_bytes) / link.rate_bps))
+    }
+
+    fn valve(&mut self, port: u32) -> Option<&mut Valve> {
+        self.control.as_mut()?.switch(port)?.valve.as_deref_mut()
+    }
+
+    /// A frame that waited at `port` is dropped: the memory has its place again.
+    pub(crate) fn free_memory(&mut self, port: u32, id: FrameId, end: Time) {
+        let frame = self.frames[id];
+        self.free_memory_of(port, &frame, end);
+    }
+
+    /// The memory has the place of a frame again that waited at `port` and leaves it until `end`.
+    pub(super) fn free_memory_of(&mut self, port: u32, frame: &Frame, end: Time) {
+        let (now, size) = (self.now, frame.size());
+        let input = self.plan.route[frame.leg as usize - 1];
+        let node = self.plan.topology.ports[port as usize].from;
+        let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else { return };
+        switching.memories[node as usize].shared.take(now, size);
+        switching.of_input[input as usize] -= size.count();
+        self.watch_fall(port, input, end);
+    }
+
+    /// Enters the service of a port, if it is owed and not entered, at `from` or later.
+    pub(crate) fn arm_stored(&mut self, port: u32, from: Time) {
+        if let Some(due) = self.lines[port as usize].arm() {
+            self.agenda.push(due.max(from), self.port_service(port));
+        }
+    }
+}
