@@ -66,6 +66,15 @@ def search_lab(
         int | None,
         typer.Option("--threads", "--processes", min=1, help="How many work at once; default: one per CPU."),
     ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on",
+            metavar="WHERE",
+            help="Who works: local:N, tcp://HOST:8786 (a Dask scheduler) or ssh:HOST,HOST.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -107,7 +116,7 @@ def search_lab(
         out.mkdir(parents=True, exist_ok=True)  # what cannot be kept is told before hours of searching
     with progress_bar("searching") as progress:
         kept = None if out is None else out / "searches.jsonl"
-        frame = compare(experiment, processes=threads, on_progress=progress, kept=kept)
+        frame = compare(experiment, processes=threads, on=on, on_progress=progress, kept=kept)
     first = baseline or names[0]
     table = summary(frame, first)
     if out is not None:

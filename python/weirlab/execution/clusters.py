@@ -20,6 +20,7 @@ _SLURM = """\
 #SBATCH --cpus-per-task=1
 #SBATCH --signal=B:INT@60
 set -eu
+export POLARS_MAX_THREADS=1  # many workers, small tables
 scheduler=tcp://$(hostname):${{WEIRLAB_PORT:-{port}}}
 
 # Both are started again if they end; workers wait for their scheduler.
@@ -81,6 +82,7 @@ spec:
         - name: worker
           image: weirlab:{version}
           command: [dask, worker, "tcp://{name}-scheduler:{port}", --nthreads, "1", --no-dashboard]
+          env: [{{name: POLARS_MAX_THREADS, value: "1"}}]
           envFrom: [{{secretRef: {{name: weirlab-store, optional: true}}}}]
           resources: {{requests: {{cpu: "1", memory: 1Gi}}, limits: {{memory: 2Gi}}}}
 ---

@@ -21,7 +21,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import resource_tracker
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from weirlab.errors import InputError, Interrupted, MissingCapability
 from weirlab.execution.batches import OtherEngine, run_batch
@@ -44,6 +44,7 @@ class Ended:
     """Whether it may be the reason itself."""
 
 
+@runtime_checkable
 class Executor(Protocol):
     """Carries work. Closed by whoever opened it."""
 
@@ -143,7 +144,8 @@ class Local:
         pool = ProcessPoolExecutor(
             1, mp_context=self._context, initializer=_begin, initargs=(self._stopping, os.getpid())
         )
-        with _interrupts_held_back():  # a process is started by what is submitted first
+        # A process is started by what is submitted first.
+        with _interrupts_held_back(), _one_thread_each():
             pool.submit(int)
         return pool
 
@@ -230,6 +232,19 @@ def _carried_out(function: Work, argument: Any) -> Any:
 def _beat(_: float) -> None:
     if _stopping is not None and _stopping.is_set():
         raise Interrupted("stopped")
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes that begin in the block have one thread of Polars: on small tables more of them only get in
+    each other's way."""
+    before = os.environ.get("POLARS_MAX_THREADS")
+    os.environ["POLARS_MAX_THREADS"] = before or "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["POLARS_MAX_THREADS"]
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from weirlab.errors import InputError
+from weirlab.execution.mapping import mapped
 from weirlab.searches.base import LoadRange, SearchGoal
 from weirlab.searches.controlled import ControlledSearch
 from weirlab.searches.controller import Controller
@@ -39,7 +40,6 @@ from weirlab.searches.lab_devices import Family
 from weirlab.searches.lab_files import Known, blamed, known
 from weirlab.searches.lab_kept import Searches
 from weirlab.searches.lab_peer import MlrSearchLibrary
-from weirlab.searches.parallel import mapped
 from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.devices import Device
 from weirlab.testbed.sim import DeviceTestbed
@@ -112,6 +112,7 @@ def compare(
     experiment: Experiment,
     *,
     processes: int | None = 1,
+    on: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     kept: Path | None = None,
 ) -> pl.DataFrame:
@@ -120,6 +121,7 @@ def compare(
     Args:
         kept: A file to which the searches are written as they end. Those that it holds are not made again.
         processes: The result does not depend on their number. None: one per CPU that this process may use.
+        on: Who works instead of processes of this machine, as in `weirlab.execution.opened`.
         on_progress: Called with the cells done and all of them; a cell is a device, a set of goals and a
             seed.
     """
@@ -140,6 +142,7 @@ def compare(
             partial(_cell, experiment),
             missing,
             processes=processes,
+            on=on,
             at_once=_CELLS_AT_ONCE,
             on_progress=on_progress,
             on_results=lambda some: store.add(row for rows in some for row in rows),

@@ -12,6 +12,7 @@ from functools import partial
 
 import polars as pl
 
+from weirlab.execution.mapping import mapped
 from weirlab.reproductions.frame import Effort, Findings
 from weirlab.reproductions.mdr import phases
 from weirlab.reproductions.mdr.claims import claims, our_view
@@ -27,7 +28,6 @@ from weirlab.reproductions.mdr.searches import (
     measured,
 )
 from weirlab.reproductions.mdr.tables import cells, time_rows, trace_rows
-from weirlab.searches.parallel import mapped
 
 __all__ = ["SEARCHES", "reproduce"]
 

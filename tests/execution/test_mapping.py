@@ -6,11 +6,13 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from weirlab.errors import RunFailed
-from weirlab.searches.parallel import mapped
+from weirlab.execution.mapping import mapped
 
 
 def doubled(number: int) -> int:
@@ -59,6 +61,23 @@ def test_a_worker_that_dies_is_said_to_have_died():
         mapped(worker_that_dies, range(60), processes=2)
 
 
+def worker_that_dies_once(mark: str, number: int) -> int:
+    if number == 30 and not Path(mark).exists():
+        Path(mark).touch()
+        os._exit(3)
+    return number
+
+
+def test_a_worker_that_dies_is_replaced_and_nothing_is_missing(tmp_path):
+    function = partial(worker_that_dies_once, str(tmp_path / "died"))
+    assert mapped(function, range(60), processes=2) == list(range(60))
+    assert (tmp_path / "died").exists()
+
+
+def test_another_executor_gives_the_same():
+    assert mapped(doubled, range(45), on="local:2") == mapped(doubled, range(45), processes=1)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 def test_workers_that_are_interrupted_while_they_begin_do_not_complain(tmp_path):
     """As long as a worker imports what it needs it cannot ignore Ctrl-C by itself."""
@@ -67,7 +86,7 @@ def test_workers_that_are_interrupted_while_they_begin_do_not_complain(tmp_path)
         textwrap.dedent(
             """
             import pathlib, sys, time
-            from weirlab.searches.parallel import mapped
+            from weirlab.execution.mapping import mapped
 
             if __name__ != "__main__":
                 pathlib.Path(sys.argv[1]).touch()
@@ -113,7 +132,7 @@ def test_an_interruption_ends_the_workers_and_is_passed_on(tmp_path):
         textwrap.dedent(
             """
             import time
-            from weirlab.searches.parallel import mapped
+            from weirlab.execution.mapping import mapped
 
             def slow(number):
                 time.sleep(0.02)
