@@ -190,7 +190,7 @@ def test_any_number_of_hotspots_stands_beside_each_other():
         ),
         (
             "{kind: input-generated, at: host-0, own: true, flows: [{from: host-1}]}",
-            "hotspots.hot.own: stands beside 'flows': name 'host-0' there, or leave this out",
+            "hotspots.hot.own: cannot be combined with 'flows': name 'host-0' there, or leave this out",
         ),
         (
             "{kind: output-generated, at: host-0, severity: 0.9}",

@@ -63,7 +63,7 @@ def test_a_campaign_prints_its_points_keeps_them_and_goes_on_without_measuring_a
         ),
         (
             ["--advise", "--set", "campaign.cycle=[{name: loaded, run: [bulk, ping], for: 6 s}]"],
-            "advice needs pings beside the transfers and alone",
+            "advice needs pings during the transfers and alone",
         ),
         (["--set", "testbed.path="], "a campaign needs a path: write 'path: emulator'"),
     ],
