@@ -10,6 +10,7 @@ import pty
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -18,6 +19,7 @@ from rich.cells import cell_len
 from weirlab.cli.tables import formatted, show
 from weirlab.report.page import Column, Table
 
+CAPTURE = Path(__file__).parents[2] / "examples/slow-transfer.pcap"
 WIDTHS = pytest.mark.parametrize("width", [60, 80, 120, 200])
 
 
@@ -207,6 +209,27 @@ def test_markdown_says_which_columns_are_numbers(capsys) -> None:
         "| --- | ---: |",
         "| x\\|y | 1 |",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "column", "cell"),
+    [
+        (["scenarios", "--kind", "search"], "name", "search-knee"),
+        (["reproduce"], "name", "mdr"),
+        (["doctor", "--no-clock"], "name", "Python"),
+        (["diagnose", str(CAPTURE)], "kind", "queue-overflow"),
+    ],
+)
+def test_what_is_said_in_sentences_is_a_table_for_programs(weir, words, column, cell) -> None:
+    rows = list(csv.DictReader(weir(*words, "--format", "csv").out.splitlines()))
+    assert cell in [row[column] for row in rows]
+    (table,) = json.loads(weir(*words, "--format", "json").out)
+    assert [each["name"] for each in table["columns"]] == list(rows[0])
+    assert len(table["rows"]) == len(rows)
+
+
+def test_a_command_without_tables_has_no_formats(weir) -> None:
+    assert "No such option: --format" in weir("report", "nowhere", "--format", "csv").err
 
 
 def test_json_of_a_command_and_another_format_exclude_each_other(weir) -> None:

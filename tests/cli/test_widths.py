@@ -4,10 +4,12 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
+CAPTURE = str(Path(__file__).parents[2] / "examples/slow-transfer.pcap")
 COMMANDS = {
     "run": (["run", "incast", "--out", "out"], "load"),
     "study": (["run", "load-and-buffer", "--replicates", "1", "--out", "out"], "small"),
@@ -17,10 +19,28 @@ COMMANDS = {
     "rank": (["rank", "bcn"], "cs->es-4"),
     "scenarios": (["scenarios"], "incast"),
     "reproduce": (["reproduce"], "rapid"),
+    "doctor": (["doctor", "--no-clock"], "privileges"),
+    "trace": (["trace", CAPTURE], "198.18.0.1:44388"),
+    "diagnose": (["diagnose", CAPTURE], "queue-overflow"),
+    "compare": (["compare", "{results}/one", "{results}/other"], "load: mean delay"),
+    "search-lab": (
+        ["search-lab", "--controllers", "mdr,weir", "--devices", "knee", "--searches", "2"],
+        "controller",
+    ),
+    "nothing": ([], "incast"),
+    "help": (["--help"], "search-lab"),
 }
-"""Words, and a name that is never left out."""
+"""Words, and a name that is never left out; `{results}` holds results of runs."""
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "TERM": "dumb"}
 WITH_COLOUR = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "FORCE_COLOR": "1"}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    place = tmp_path_factory.mktemp("results")
+    for name, seed in (("one", "1"), ("other", "2")):
+        printed(["run", "incast", "--seed", seed, "--out", str(place / name)], place)
+    return place
 
 
 def printed(words, place, **environment):
@@ -39,8 +59,9 @@ def printed(words, place, **environment):
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_line_is_wider_than_the_terminal_and_names_are_kept(command, width, tmp_path):
+def test_no_line_is_wider_than_the_terminal_and_names_are_kept(command, width, results, tmp_path):
     words, name = COMMANDS[command]
+    words = [word.format(results=results) for word in words]
     text = printed(words, tmp_path, LC_ALL="C.UTF-8", COLUMNS=str(width)).decode()
     assert [line for line in text.splitlines() if cell_len(line) > width] == []
     assert name in text
@@ -49,8 +70,11 @@ def test_no_line_is_wider_than_the_terminal_and_names_are_kept(command, width, t
 
 @pytest.mark.parametrize("width", [60, 80])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_terminal_without_other_letters_gets_them_spelled_out_within_its_width(command, width, tmp_path):
+def test_a_terminal_without_other_letters_gets_them_spelled_out_within_its_width(
+    command, width, results, tmp_path
+):
     words, name = COMMANDS[command]
+    words = [word.format(results=results) for word in words]
     content = printed(words, tmp_path, COLUMNS=str(width), **ASCII)
     assert content.isascii()
     text = content.decode()

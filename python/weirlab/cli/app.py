@@ -64,10 +64,10 @@ COMMANDS = {
 
 _TO_TRY = """Weirlab finds out how much a network carries. To try:
 
-  weir run incast           load a switch until it drops frames
+  weir run incast           overload a port of a switch
   weir search search-knee   find the NDR and PDR of a device
   weir emulate wan-path     get a shell behind a slow path
-  weir diagnose FILE.pcap   find out what limited a connection
+  weir diagnose FILE.pcap   see what limited a connection
   weir scenarios            see what else is ready to run
 
 All commands: weir --help
@@ -117,12 +117,16 @@ _FormatOption = Annotated[
 ]
 
 
+_WITHOUT_TABLES = ("report", "serve")
+"""Functions of commands that can print JSON, but have no table."""
+
+
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose interruption is an error like any other, and that does not mind a reader who leaves.
     One that can print a JSON document prints its tables in other formats, too."""
     signature = inspect.signature(command, eval_str=True)
     parameters = list(signature.parameters.values())
-    has_tables = "as_json" in signature.parameters
+    has_tables = "as_json" in signature.parameters and command.__name__ not in _WITHOUT_TABLES
 
     @functools.wraps(command)
     def guarded(*arguments: Any, **options: Any) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weirlab.cli.frame import JsonFlag, conclude, print_json
+from weirlab.cli.tables import say, show_records
 
 if TYPE_CHECKING:
     from weirlab.doctor import Check
@@ -35,24 +36,28 @@ def doctor(
     if as_json:
         print_json({"checks": [asdict(check) for check in checks]})
         return
+    if show_records("Parts", [asdict(check) for check in checks]):
+        return
     section = ""
     for check in checks:
         if check.section != section:
             section = check.section
-            typer.secho(("" if check is checks[0] else "\n") + section, bold=True)
+            if check is not checks[0]:
+                say("")
+            say(section, "bold")
         _show(check)
     amiss = [check.name for check in checks if check.status != "ok"]
     parts = f"{len(amiss)} of {len(checks)} parts are missing or not known: {', '.join(amiss)}."
     conclude([parts if amiss else f"Everything works: {len(checks)} parts."])
 
 
+_MARKS = {"ok": ("ok", "green"), "lack": ("lack", "yellow"), "unknown": ("?", "yellow")}
+
+
 def _show(check: Check) -> None:
-    colors = {"ok": typer.colors.GREEN, "lack": typer.colors.YELLOW, "unknown": typer.colors.YELLOW}
-    mark = typer.style(
-        {"ok": "ok  ", "lack": "lack", "unknown": "?   "}[check.status], fg=colors[check.status]
-    )
-    typer.echo(f"  {mark}  {check.name}: {check.found}")
+    mark, color = _MARKS[check.status]
+    say(f"{check.name}: {check.found}", lead=f"  {mark:<4}  ", lead_style=color)
     if check.means:
-        typer.echo(f"          means: {check.means}")
+        say(check.means, lead="          means: ")
     if check.remedy:
-        typer.echo(f"          mend:  {check.remedy}")
+        say(check.remedy, lead="          mend:  ")

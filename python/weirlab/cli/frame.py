@@ -198,7 +198,8 @@ def conclude_aside(sentence: str) -> None:
     """The same of a command whose output is another program's, or a path: on standard error."""
     from rich.text import Text
 
-    stderr_console().print(Text(sentence, style="bold"), soft_wrap=True)
+    console = stderr_console()
+    console.print(Text(sentence, style="bold"), soft_wrap=not console.is_terminal)
 
 
 def show_place(directory: Path, page: Path | None) -> None:

@@ -59,8 +59,8 @@ _HELP = """Rapid over UDP between two hosts: the same machine as in the simulato
 
 \b
 Examples:
-  weir rapid key rapid.key                          then copy it to the other host, with scp
-  weir rapid serve --key rapid.key                  on the receiving host
+  weir rapid key rapid.key           copy it to the other host
+  weir rapid serve --key rapid.key   on the receiving host
   weir rapid send HOST --key rapid.key --link '1 Gbit/s'"""
 
 

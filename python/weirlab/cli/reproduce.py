@@ -17,7 +17,7 @@ from weirlab.cli.frame import (
     write_page,
 )
 from weirlab.cli.progress import progress_bar
-from weirlab.cli.tables import say
+from weirlab.cli.tables import say, show_records
 
 
 def add_to(app: typer.Typer) -> None:
@@ -77,11 +77,12 @@ def reproduce(
 def _list(*, as_json: bool) -> None:
     from weirlab.reproductions import find, names
 
-    studies = {name: find(name) for name in names()}
+    studies = [
+        {"name": name, "title": study.title, "source": study.source}
+        for name, study in ((name, find(name)) for name in names())
+    ]
     if as_json:
-        print_json(
-            {"studies": [{"name": n, "title": s.title, "source": s.source} for n, s in studies.items()]}
-        )
-        return
-    for name, study in studies.items():
-        say(f"{name}  {study.title} ({study.source})")
+        print_json({"studies": studies})
+    elif not show_records("Studies", studies):
+        for each in studies:
+            say(f"{each['title']} ({each['source']})", lead=f"{each['name']}  ")

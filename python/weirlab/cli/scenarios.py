@@ -11,7 +11,7 @@ import typer
 
 from weirlab.cli.completion import complete_scenario
 from weirlab.cli.frame import JsonFlag, print_json, tell
-from weirlab.cli.tables import say, width
+from weirlab.cli.tables import say, show_records, width
 
 if TYPE_CHECKING:
     from weirlab.api.catalogue import Catalogue
@@ -71,20 +71,20 @@ def scenarios(
         if copy is not None:
             raise InputError("--copy needs the NAME of a scenario")
         found = catalogue(kind=kind, search=word)
+        rows = [
+            {
+                "name": each.name,
+                "file": str(each.file),
+                "command": f"weir {each.kind}",
+                "topic": each.topic,
+                "description": each.description,
+            }
+            for each in found.values()
+        ]
         if as_json:
-            rows = [
-                {
-                    "name": each.name,
-                    "file": str(each.file),
-                    "command": f"weir {each.kind}",
-                    "topic": each.topic,
-                    "description": each.description,
-                }
-                for each in found.values()
-            ]
             print_json({"scenarios": rows})
-            return
-        _list(found)
+        elif not show_records("Scenarios", rows):
+            _list(found)
         return
     if name not in files:
         scenario_file(Path(name).name)  # says what is near

@@ -13,7 +13,7 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TextIO
@@ -94,6 +94,19 @@ def formatted(chosen: Format) -> Iterator[None]:
         _Output.format, _Output.stream = "table", None
 
 
+def show_records(caption: str, records: Sequence[Mapping[str, str]]) -> bool:
+    """Print what is said in sentences elsewhere as a table of texts, where programs read tables; whether that
+    is so."""
+    if _Output.format == "table":
+        return False
+    from weirlab.report.page import Column, Table
+
+    names = list(records[0]) if records else []
+    columns = [Column(name, numeric=False) for name in names]
+    show(Table(caption, columns, [[record[name] for name in names] for record in records]))
+    return True
+
+
 def _finish(stream: TextIO) -> None:
     if _Output.format == "json":
         document = [_document(table) for table in _Output.tables]
@@ -118,12 +131,19 @@ def show(table: Table) -> None:
     _Output.tables.append(table)
 
 
-def say(text: str, style: str = "") -> None:
-    """Print a sentence, broken at words."""
+def say(text: str, style: str = "", *, lead: str = "", lead_style: str = "") -> None:
+    """Print a sentence after a lead, broken at words; its other lines begin where the first does."""
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.text import Text
 
-    Console(highlight=False, width=width()).print(Text(_as_shown(text), style=style))
+    columns, first = width(), _as_shown(lead)
+    console = Console(highlight=False, width=columns)
+    indent = min(cell_len(first), columns // 2)
+    lines = Text(_as_shown(text), style=style).wrap(console, columns - indent)
+    for place, line in enumerate(lines):
+        line.rstrip()
+        console.print(Text.assemble((" " * indent if place else first, lead_style), line))
 
 
 def width() -> int:

@@ -19,6 +19,7 @@ from weirlab.cli.frame import (
     write_page,
 )
 from weirlab.cli.progress import progress_bar
+from weirlab.cli.tables import say, show_records
 
 if TYPE_CHECKING:
     from weirlab.traces import Trace
@@ -163,30 +164,39 @@ def diagnose(
     looked = result.coverage
     if found is not None:
         _tell_ending(found)
+    flows = [
+        "" if found is None or finding.flow is None else found.flow_name(finding.flow)
+        for finding in result.findings
+    ]
+    rows = [
+        {name: getattr(each, name) for name in ("verdict", "kind", "title", "where", "text")} | {"flow": flow}
+        for each, flow in zip(result.findings, flows, strict=True)
+    ]
+    if show_records("Findings", rows):
+        return
     named: set[str] = set()
-    for finding in result.findings:
-        flow = "" if found is None or finding.flow is None else found.flow_name(finding.flow)
+    for finding, flow in zip(result.findings, flows, strict=True):
         _tell_finding(finding, flow, remedy=finding.kind not in named)
         named.add(finding.kind)
     for where, kinds in result.not_found.items():
         if kinds:
-            typer.echo(f"not found {where}: {', '.join(map(_numbered, kinds))}")
+            say(f"not found {where}: {', '.join(map(_numbered, kinds))}")
     if looked is not None:
         for reason, kinds in _by_reason(looked).items():
-            typer.echo(f"not looked for: {', '.join(kinds)}: {reason}")
+            say(f"not looked for: {', '.join(kinds)}: {reason}")
         if looked.left_out:
-            typer.echo(f"not looked at: {'; '.join(looked.left_out)}")
+            say(f"not looked at: {'; '.join(looked.left_out)}")
     conclude(result.summary())
 
 
 def _tell_finding(finding: Finding, flow: str, *, remedy: bool) -> None:
-    typer.echo(f"{finding.verdict}: {finding.title} ({_numbered(finding.kind, ', {}')})")
+    say(f"{finding.verdict}: {finding.title} ({_numbered(finding.kind, ', {}')})")
     for line in filter(None, [finding.where, flow, finding.text]):
-        typer.echo(f"  {line}")
+        say(line, lead="  ")
     for row in finding.evidence[:3]:
-        typer.echo("    " + ", ".join(f"{name} {_short(value)}" for name, value in row.items()))
+        say(", ".join(f"{name} {_short(value)}" for name, value in row.items()), lead="    ")
     if finding.remedy and remedy:
-        typer.echo(f"  What to do: {finding.remedy}")
+        say(f"What to do: {finding.remedy}", lead="  ")
 
 
 def _by_reason(looked: Coverage) -> dict[str, list[str]]:
