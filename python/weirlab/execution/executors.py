@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import logging
 import multiprocessing
 import os
 import queue
@@ -285,6 +286,8 @@ class OnDask:
         Raises InputError when nothing answers there within half a minute.
         """
         self._distributed = dask("distributed")
+        # What happens to a scheduler is said in sentences, not in its tracebacks.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._cluster: Any = None if isinstance(where, str) else where()
         self._address = str(where if self._cluster is None else self._cluster.scheduler_address)
         self._told = told or str
@@ -308,7 +311,10 @@ class OnDask:
     @property
     def dashboard(self) -> str:
         """The page that Dask itself makes."""
-        return str(self._client.dashboard_link or "")
+        with contextlib.suppress(OSError, KeyError, ValueError):
+            if "dashboard" in self._client.scheduler_info(n_workers=0)["services"]:
+                return str(self._client.dashboard_link or "")
+        return ""
 
     @property
     def workers(self) -> int:
