@@ -358,6 +358,7 @@ impl Plan {
     }
 
     /// The law of hosts with queues of their own.
+    #[inline]
     pub(crate) fn law(&self) -> Law {
         if self.is_switched { Law::Destinations } else { Law::Flows }
     }

@@ -1,7 +1,8 @@
 //! The parts of which a host's adapter is put together: queues that take turns, limiters that say when a frame may begin, what waits.
 //!
 //! 1. [`clock`]: time that goes by in picoseconds or in slots; the parts are the same for both.
-//! 2. [`credit`]: limiters that save credit ([`Limiters`]); [`paced`]: limiters that space frames by the time since the last one ([`Paced`]).
+//! 2. [`credit`]: limiters that save credit ([`Limiters`]); [`paced`]: limiters that space frames by the time since the last one ([`Paced`]);
+//!    [`Limiting`]: either of them, or none.
 //! 3. [`turns`]: whose turn it is among the queues ([`Turns`]).
 //! 4. [`load`]: what waits, and for how long it did ([`Load`]).
 //!
@@ -17,12 +18,14 @@
 
 pub mod clock;
 pub mod credit;
+pub mod limiting;
 pub mod load;
 pub mod paced;
 pub mod turns;
 
 pub use self::clock::{Clock, Picoseconds, Slots};
 pub use self::credit::{Limiters, Manner, Savings};
+pub use self::limiting::Limiting;
 pub use self::load::Load;
 pub use self::paced::Paced;
 pub use self::turns::Turns;

@@ -79,6 +79,7 @@ impl Paced {
     }
 
     /// The congestion point that limits `place`, if there is one.
+    #[inline]
     pub fn cause(&self, place: u32) -> Option<u32> {
         Some(&self.list[place as usize]).filter(|limiter| limiter.is_limited).map(|limiter| limiter.cause)
     }

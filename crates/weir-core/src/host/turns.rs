@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub struct Turns {
     order: Order,
+    /// Where the queue stands that has its turn, if the order is a list.
+    place: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -19,12 +21,12 @@ enum Order {
 impl Turns {
     /// The queue comes first that has waited longest for its turn.
     pub fn longest_first() -> Turns {
-        Turns { order: Order::LongestFirst(VecDeque::new()) }
+        Turns { order: Order::LongestFirst(VecDeque::new()), place: 0 }
     }
 
     /// `queues` queues take turns in the order of their numbers.
     pub fn in_order(queues: usize) -> Turns {
-        Turns { order: Order::InOrder { ready: vec![0; queues.div_ceil(64)], turn: 0 } }
+        Turns { order: Order::InOrder { ready: vec![0; queues.div_ceil(64)], turn: 0 }, place: 0 }
     }
 
     /// A queue has something to send; it has no turn yet.
@@ -51,28 +53,50 @@ impl Turns {
         }
     }
 
-    /// Takes out the next queue that `may` send: it is added again if it goes on.
-    #[inline]
-    pub fn take(&mut self, mut may: impl FnMut(u32) -> bool) -> Option<u32> {
-        match &mut self.order {
+    /// The next queue that `may` send: it has its turn until [`Turns::end`].
+    #[inline(always)]
+    pub fn next(&mut self, mut may: impl FnMut(u32) -> bool) -> Option<u32> {
+        let first = match &mut self.order {
+            Order::LongestFirst(queues) => *queues.front()?,
+            Order::InOrder { ready, turn } => next_set(ready, *turn)? as u32,
+        };
+        self.place = 0;
+        let queue = if may(first) { first } else { self.next_behind(first, &mut may)? };
+        if let Order::InOrder { turn, .. } = &mut self.order {
+            *turn = queue as usize + 1;
+        }
+        Some(queue)
+    }
+
+    /// The next queue behind `first` that `may` send.
+    fn next_behind(&mut self, first: u32, may: &mut dyn FnMut(u32) -> bool) -> Option<u32> {
+        match &self.order {
             Order::LongestFirst(queues) => {
-                let &first = queues.front()?;
-                if may(first) {
-                    return queues.pop_front();
-                }
-                let place = 1 + queues.iter().skip(1).position(|&queue| may(queue))?;
-                queues.remove(place)
+                self.place = 1 + queues.iter().skip(1).position(|&queue| may(queue))?;
+                Some(queues[self.place])
             }
-            Order::InOrder { ready, turn } => {
-                let first = next_set(ready, *turn)?;
-                let queues = 64 * ready.len();
-                let is_ready = |queue: usize| ready[queue / 64] >> (queue % 64) & 1 != 0;
+            Order::InOrder { ready, .. } => {
+                let queues = 64 * ready.len() as u32;
+                let is_ready = |queue: u32| ready[queue as usize / 64] >> (queue % 64) & 1 != 0;
                 let mut behind = (1..queues).map(|further| (first + further) % queues).filter(|&queue| is_ready(queue));
-                let queue = if may(first as u32) { first } else { behind.find(|&queue| may(queue as u32))? };
-                ready[queue / 64] &= !(1 << (queue % 64));
-                *turn = queue + 1;
-                Some(queue as u32)
+                behind.find(|&queue| may(queue))
             }
+        }
+    }
+
+    /// The turn of the queue is over that [`Turns::next`] named last; whether it `goes_on`.
+    #[inline]
+    pub fn end(&mut self, queue: u32, goes_on: bool) {
+        match &mut self.order {
+            Order::LongestFirst(queues) if goes_on && queues.len() == 1 => {}
+            Order::LongestFirst(queues) => {
+                queues.remove(self.place);
+                if goes_on {
+                    queues.push_back(queue);
+                }
+            }
+            Order::InOrder { ready, .. } if !goes_on => ready[queue as usize / 64] &= !(1 << (queue % 64)),
+            Order::InOrder { .. } => {}
         }
     }
 
@@ -119,13 +143,13 @@ mod tests {
         [70, 3, 5].into_iter().for_each(|queue| turns.add(queue));
         let mut taken = Vec::new();
         for _ in 0..5 {
-            let queue = turns.take(|queue| queue != 5).expect("two may send");
-            turns.add(queue);
+            let queue = turns.next(|queue| queue != 5).expect("two may send");
+            turns.end(queue, true);
             taken.push(queue);
         }
         turns.remove(70);
         assert_eq!(turns.least(|queue| queue), Some(3));
-        assert_eq!(turns.take(|queue| queue == 70), None);
+        assert_eq!(turns.next(|queue| queue == 70), None);
         [3, 5].into_iter().for_each(|queue| turns.remove(queue));
         assert!(turns.is_empty());
         taken

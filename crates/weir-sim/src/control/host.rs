@@ -4,7 +4,7 @@
 //! drawn when the port is looked at. The frames that wait are linked through the pool.
 
 use weir_core::ethernet::reaction::{Feedback, Meter};
-use weir_core::host::{Limiters, Load, Paced, Picoseconds, Turns};
+use weir_core::host::{Limiting, Load, Turns};
 use weir_core::queue::Limit;
 use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Rate, Span, Time};
@@ -72,14 +72,6 @@ pub(crate) struct Bounds {
     pub(crate) limited: Limit,
     /// Frames that are passed on to the port before it is free.
     pub(crate) fifo: usize,
-}
-
-/// What holds frames back at their host.
-#[derive(Debug)]
-pub(crate) enum Limiting {
-    Off,
-    Paced(Paced),
-    Credit(Box<Limiters<Picoseconds>>),
 }
 
 /// A queue of a host, linked through the pool.
@@ -215,12 +207,7 @@ impl Host {
 
     /// Whether a frame to `place` that comes at `now` may pass all that waits: nothing waits, and nothing limits it.
     pub(crate) fn is_open(&self, now: Time, place: u32) -> bool {
-        self.load.frames() == 0
-            && match &self.limiting {
-                Limiting::Off => true,
-                Limiting::Paced(paced) => paced.may_send(now, place),
-                Limiting::Credit(limiters) => !limiters.is_limited(place),
-            }
+        self.load.frames() == 0 && self.limiting.is_open(now, place)
     }
 
     /// Whether a frame to `place` that comes at `now`, while the port is `free` or not, is taken. One that need not wait always is.
@@ -268,17 +255,22 @@ impl Host {
         }
     }
 
-    /// A queue has a new first frame: it takes turns, unless its limiter is gated.
+    /// A queue has a new first frame: whether it takes turns, or its limiter is gated.
     #[inline(always)]
-    fn admit(&mut self, queue: usize, now: Time, frames: &Pool) {
+    fn admits(&mut self, queue: usize, now: Time, frames: &Pool) -> bool {
         if let Limiting::Credit(limiters) = &mut self.limiting {
             let head = self.queues[queue].head;
             let tx = self.outlet.tx(frames[head].size());
-            if !limiters.admit(now, frames.kept(head), tx.ps()) {
-                return;
-            }
+            return limiters.admit(now, frames.kept(head), tx.ps());
         }
-        self.turns.add(queue as u32);
+        true
+    }
+
+    /// As [`Host::admits`], for a queue that had no turn.
+    fn admit(&mut self, queue: usize, now: Time, frames: &Pool) {
+        if self.admits(queue, now, frames) {
+            self.turns.add(queue as u32);
+        }
     }
 
     /// Whether a frame may be passed on to a port that is `free`, where `queued` frames wait.
@@ -291,8 +283,8 @@ impl Host {
     pub(crate) fn take(&mut self, now: Time, frames: &Pool) -> Option<(FrameId, Bytes, u32)> {
         let Host { turns, limiting, queues, open, .. } = self;
         let number = match limiting {
-            Limiting::Off => turns.take(|_| true),
-            Limiting::Paced(paced) => turns.take(|place| {
+            Limiting::Off => turns.next(|_| true),
+            Limiting::Paced(paced) => turns.next(|place| {
                 if paced.advance(now, place) {
                     queues[place as usize].sort(paced.is_limited(place), open);
                 }
@@ -301,7 +293,7 @@ impl Host {
             Limiting::Credit(limiters) => {
                 let has_one = queues.len() == 1;
                 limiters.open(now, |place| turns.add(if has_one { 0 } else { place }));
-                turns.take(|_| true)
+                turns.next(|_| true)
             }
         }? as usize;
         let queue = &mut queues[number];
@@ -326,9 +318,8 @@ impl Host {
             }
             Limiting::Credit(limiters) => limiters.on_sent(now, place, self.outlet.tx(size).ps(), size),
         }
-        if goes_on {
-            self.admit(number, now, frames);
-        }
+        let goes_on = goes_on && self.admits(number, now, frames);
+        self.turns.end(number as u32, goes_on);
         Some((id, size, place))
     }
 
@@ -401,12 +392,7 @@ impl Host {
 
     /// The tag of a frame to `place`: the congestion point that limits it.
     pub(crate) fn tag(&self, place: u32) -> u32 {
-        let cause = match &self.limiting {
-            Limiting::Off => None,
-            Limiting::Paced(paced) => paced.cause(place),
-            Limiting::Credit(limiters) => limiters.cause(place),
-        };
-        cause.unwrap_or(NO_POINT)
+        self.limiting.cause(place).unwrap_or(NO_POINT)
     }
 
     /// The frames that wait here.
@@ -435,13 +421,8 @@ impl Host {
                     }
                 }
             }
-            let reaction = |place: usize| match &self.limiting {
-                Limiting::Off => None,
-                Limiting::Paced(paced) => Some(paced.reaction(place as u32)),
-                Limiting::Credit(limiters) => limiters.reaction(place as u32),
-            };
             while series.boundary() <= now {
-                series.mark(reaction, |place| waiting[place]);
+                series.mark(|place| self.limiting.reaction(place as u32), |place| waiting[place]);
             }
         }
         self.series = Some(series);
@@ -449,11 +430,7 @@ impl Host {
 
     /// What each limiter did up to `end`: its flow or destination, and its meter.
     pub(crate) fn meters(&mut self, end: Time) -> Vec<(u32, Meter)> {
-        let meters: Vec<(u32, Meter)> = match &mut self.limiting {
-            Limiting::Off => Vec::new(),
-            Limiting::Paced(paced) => paced.meters(end).collect(),
-            Limiting::Credit(limiters) => limiters.meters(end).collect(),
-        };
+        let meters = self.limiting.meters(end);
         meters.into_iter().map(|(place, meter)| (self.key(place), meter)).collect()
     }
 }
@@ -461,7 +438,7 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use weir_core::ethernet::bcn;
-    use weir_core::host::Manner;
+    use weir_core::host::{Limiters, Manner, Picoseconds};
     use weir_core::queue::Lane;
 
     use super::*;

@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 use weir_core::ethernet::dcqcn::NotificationPoint;
 use weir_core::ethernet::pause::{Hold, Pause, Watermarks};
 use weir_core::ethernet::reaction::{Feedback, Rules};
-use weir_core::host::{Limiters, Manner, Paced, Picoseconds};
+use weir_core::host::{Limiters, Limiting, Manner, Paced, Picoseconds};
 use weir_core::marking::Marker;
 use weir_core::queue::Limit;
 use weir_core::rng::Seed;
 use weir_core::units::{Rate, Span, Time};
 
-use self::host::{Bounds, Host, Limiting, NO_POINT, Outlet};
+use self::host::{Bounds, Host, NO_POINT, Outlet};
 use self::overruns::Inputs;
 use self::plan::{ControlPlan, Law};
 use self::point::Point;

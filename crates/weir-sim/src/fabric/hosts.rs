@@ -10,6 +10,7 @@ use weir_core::units::{Bytes, Span, Time};
 
 use super::Fabric;
 use crate::control::host::{Host, NO_POINT};
+use crate::control::plan::Law;
 use crate::control::{Beyond, Extra, Task};
 use crate::frames::{Frame, FrameId, Kind, NO_FRAME, Pool};
 use crate::timer::Alarm;
@@ -87,7 +88,7 @@ impl Fabric<'_> {
     /// The port is about to be touched: does what was to happen up to now.
     pub(super) fn look_host(&mut self, port: u32) {
         let now = self.now;
-        let is_over = !self.host(port).comes_first() || self.alarmed == now;
+        let is_over = !self.comes_first() || self.alarmed == now;
         self.catch_up(port, if is_over { now + INSTANT } else { now });
         self.draw_host(port, now, now);
     }
@@ -104,9 +105,8 @@ impl Fabric<'_> {
     /// Something has changed at `port`: what may begin now begins, and it is known what comes next.
     pub(super) fn run_host(&mut self, port: u32) {
         let now = self.now;
-        let host = self.host(port);
-        if host.comes_first() {
-            host.next = now;
+        if self.comes_first() {
+            self.host(port).next = now;
         } else {
             self.work_host(port, now);
         }
@@ -117,9 +117,8 @@ impl Fabric<'_> {
     #[inline]
     pub(super) fn take_arrived(&mut self, port: u32) -> Option<FrameId> {
         let now = self.now;
-        let host = self.host(port);
-        let bound = if host.comes_first() { now } else { now + INSTANT };
-        match host.timer.on_event(now) {
+        let bound = if self.comes_first() { now } else { now + INSTANT };
+        match self.host(port).timer.on_event(now) {
             Alarm::RunOut => {}
             Alarm::Later(at) => {
                 self.agenda.push(at, self.link(port));
@@ -155,6 +154,12 @@ impl Fabric<'_> {
         }
     }
 
+    /// Whether what comes to a host at an instant comes before anything leaves then.
+    #[inline]
+    fn comes_first(&self) -> bool {
+        self.plan.law() == Law::Destinations
+    }
+
     /// The host with queues behind `port`, which has one.
     #[inline(always)]
     fn host(&mut self, port: u32) -> &mut Host {
@@ -165,7 +170,7 @@ impl Fabric<'_> {
     /// Begins what may begin at `port` at `now`, and works out when it is to be looked at again.
     fn work_host(&mut self, port: u32, now: Time) {
         self.draw_host(port, now, now);
-        let comes_first = self.host(port).comes_first();
+        let comes_first = self.comes_first();
         if comes_first {
             self.wake_host(port, now);
             self.draw_host(port, now, now + INSTANT);
@@ -232,10 +237,20 @@ impl Fabric<'_> {
     /// Draws what the sources of a host generated before `bound`, and writes down what ended up to `now`.
     pub(super) fn draw_host(&mut self, port: u32, now: Time, bound: Time) {
         let bound = bound.min(self.end);
+        while let Some((generated, frame)) = self.draw_until_one_passes(port, now, bound) {
+            self.send_from(port, generated, frame);
+        }
+    }
+
+    /// The same, up to a frame that need not wait where such a one passes all queues: it begins when it is generated.
+    fn draw_until_one_passes(&mut self, port: u32, now: Time, bound: Time) -> Option<(Time, (FrameId, Bytes, u32))> {
+        let control = self.control.as_mut()?;
+        let Extra { boundary, beyond: Beyond::Host(host), .. } = &mut control.extras[port as usize] else {
+            return None;
+        };
+        let line = &mut self.lines[port as usize];
+        let comes_first = host.comes_first();
         loop {
-            let Some(control) = &mut self.control else { return };
-            let Extra { boundary, beyond: Beyond::Host(host), .. } = &mut control.extras[port as usize] else { return };
-            let line = &mut self.lines[port as usize];
             let generated = host.generated();
             let next = generated.min(now);
             host.write_rows(next, &self.frames);
@@ -253,9 +268,9 @@ impl Fabric<'_> {
                 host.load.restart_most(waiting);
             }
             if generated >= bound {
-                return;
+                return None;
             }
-            let Some(drawn) = host.feed.as_mut().map(|feed| feed.draw()) else { return };
+            let drawn = host.feed.as_mut()?.draw();
             let size = drawn.size;
             let (flow, leg) = (self.plan.counted_as(drawn.flow, drawn.source), self.plan.first_leg(drawn.flow));
             self.flows[flow as usize].send(size);
@@ -275,13 +290,12 @@ impl Fabric<'_> {
             let ends_burst = drawn.ends_burst || self.plan.is_capable(flow);
             let kind = if ends_burst { Kind::Data } else { Kind::InBurst };
             let id = self.frames.put(Frame::new(generated, flow, leg, size, Lane::Data).of_kind(kind));
-            if free && host.comes_first() && host.is_open(generated, place) {
+            if comes_first && free && host.is_open(generated, place) {
                 host.pass(place);
                 host.know(size);
-                self.send_from(port, generated, (id, size, place));
-            } else {
-                host.push(generated, &mut self.frames, place, id, line.port.waiting_bytes());
+                return Some((generated, (id, size, place)));
             }
+            host.push(generated, &mut self.frames, place, id, line.port.waiting_bytes());
         }
     }
 }
