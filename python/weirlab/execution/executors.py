@@ -95,7 +95,8 @@ def opened(on: str | None, *, told: Tell | None = None) -> Executor:
 
         local, local:4              processes of this machine, as many as CPUs, or so many
         tcp://HOST:8786             the workers of a Dask scheduler (also tls://, ws://)
-        ssh:HOST,HOST               a Dask cluster on these machines, which is started, and ended at the end
+        ssh:HOST,HOST*8             a Dask cluster on these machines, with one process on each or as many as
+                                    it says, which is started, and ended at the end
 
     Raises InputError for any other text, and MissingCapability without Dask.
     """
@@ -426,14 +427,19 @@ def _on_worker(function: Work, argument: Any) -> Any:
 
 
 def _ssh_cluster(hosts: list[str]) -> Any:
-    """A scheduler on the first host, and a worker process for each of its CPUs on every one."""
+    """A scheduler on the first host, and worker processes on every one."""
     dask("asyncssh")
-    options = {"nthreads": 1, "n_workers": -1}
+    logging.getLogger("distributed.deploy.ssh").setLevel(logging.WARNING)
+    names: list[str] = []
+    for host in hosts:
+        name, star, many = host.partition("*")
+        if star and not (many.isdecimal() and int(many)):
+            raise InputError(f"--on ssh:{host}: write the number of processes, such as {name}*8")
+        names += [name] * (int(many) if star else 1)
     try:
-        return dask("distributed").SSHCluster(
-            [hosts[0], *hosts], worker_options=options, connect_options={}, remote_python=None
-        )
-    except OSError as error:
+        return dask("distributed").SSHCluster([names[0], *names], worker_options={"nthreads": 1})
+    except (OSError, RuntimeError) as error:
+        asked = ",".join(hosts)
         raise InputError(
-            f"--on ssh:{','.join(hosts)}: {error}; 'ssh HOST' must work without a question"
+            f"--on ssh:{asked}: {error}; 'ssh HOST' must work without a question, and have the same Python"
         ) from error
