@@ -198,10 +198,10 @@ impl Host {
     /// Does what the limiter of a flow was to do by itself up to `now`.
     #[inline]
     fn advance(&mut self, now: Time, place: u32) {
-        if let Limiting::Paced(paced) = &mut self.limiting {
-            if paced.advance(now, place) {
-                self.queues[place as usize].sort(paced.is_limited(place), &mut self.open);
-            }
+        if let Limiting::Paced(paced) = &mut self.limiting
+            && paced.advance(now, place)
+        {
+            self.queues[place as usize].sort(paced.is_limited(place), &mut self.open);
         }
     }
 
