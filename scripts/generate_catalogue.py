@@ -12,6 +12,7 @@ from typing import Any
 from weirlab import load
 from weirlab.api.catalogue import ReadyMade, scenarios
 from weirlab.fields.base import kind_of
+from weirlab.plots.topology import arranged, roles, svg_parts
 from weirlab.scenario.network.layout import Layout, layout_of, plan_network
 from weirlab.scenario.traffic.flows import flows_of
 
@@ -25,8 +26,12 @@ Each scenario can be run by its name, printed (`weir scenarios NAME`), and copie
 are blue, hosts that only receive orange, and switches grey.
 """
 BLUE, ORANGE, GREY, LINE = "#2f74d0", "#d9730f", "#6f7a88", "#9aa4b1"
-WIDTH, NAMED = 640, 12
-"""Width of a picture, and the most hosts that are drawn with their names."""
+STYLE = (
+    f"<style>.link{{stroke:{LINE}}}.sender{{fill:{BLUE}}}.receiver{{fill:{ORANGE}}}.idle{{fill:{LINE}}}"
+    f".switch,text{{fill:{GREY}}}</style>"
+)
+WIDTH = 640
+"""Of a picture."""
 
 Place = tuple[float, float]
 
@@ -54,59 +59,11 @@ def box(x: float, y: float, words: str, fill: str) -> str:
     )
 
 
-def distances(layout: Layout, starts: Sequence[str]) -> dict[str, int]:
-    """Hops from the nearest of `starts`."""
-    near: dict[str, list[str]] = {name: [] for name in layout.nodes}
-    for port in layout.ports:
-        near[port.source].append(port.target)
-    found, edge = dict.fromkeys(starts, 0), list(starts)
-    while edge:
-        edge = [n for n in dict.fromkeys(n for name in edge for n in near[name]) if n not in found]
-        found |= dict.fromkeys(edge, max(found.values()) + 1)
-    return found
-
-
 def drawn_network(layout: Layout, senders: frozenset[str], receivers: frozenset[str]) -> str:
-    """Few hosts: senders on the left, receivers on the right. Many: hosts below their switches."""
-    hosts = [name for name in layout.nodes if name in layout.hosts]
-    flat = len(hosts) <= NAMED
-    if flat:
-        level = distances(layout, [name for name in hosts if name in senders] or hosts[:1])
-        last = max(level.values())
-        level |= {name: last if name in receivers - senders else 0 for name in hosts}
-    else:
-        level = distances(layout, hosts)
-    rows = [[name for name in layout.nodes if level.get(name) == n] for n in range(max(level.values()) + 1)]
-    rows = [row for row in rows if row]
-    most = max(map(len, rows))
-    places: dict[str, Place] = {}
-    height = max(90, 28 * most + 20) if flat else 80 * len(rows) - 10
-    for n, row in enumerate(rows):
-        for i, name in enumerate(row):
-            along = (i + 0.5) / len(row)
-            places[name] = (
-                (110 + (WIDTH - 220) * n / max(len(rows) - 1, 1), height * along)
-                if flat
-                else (WIDTH * along, height - 35 - 80 * n)
-            )
-    parts = [line(places[p.source], places[p.target]) for p in layout.ports if p.source < p.target]
-    size = 7 if flat else max(1.5, min(7, WIDTH / most / 3))
-    for name, (x, y) in places.items():
-        if name not in layout.hosts:
-            wide = size * 1.4
-            parts.append(
-                f'<rect x="{x - wide:g}" y="{y - wide:g}" width="{2 * wide:g}" height="{2 * wide:g}" '
-                f'fill="{GREY}"/>'
-            )
-        else:
-            fill = BLUE if name in senders else ORANGE if name in receivers else LINE
-            parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="{size:g}" fill="{fill}"/>')
-        if flat and name in layout.hosts:
-            side = -1 if level[name] == 0 else 1
-            parts.append(text(x + 14 * side, y + 4, name, "end" if side < 0 else "start"))
-        elif flat:
-            parts.append(text(x, y - 14, name))
-    return picture(WIDTH, height, parts)
+    found = arranged(layout, senders, WIDTH)
+    kinds = roles(found, layout, senders, receivers)
+    parts = svg_parts(found, ["link"] * len(found.edges), kinds, {})
+    return picture(found.width, found.height, [STYLE, *parts])
 
 
 def of_line(direction: Any) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from browsing import CHROMIUM
 from weirlab.records import Records
 
 RATE_BPS = 10_000_000_000
@@ -153,3 +154,35 @@ def made_up_records(*, ports: int = 2, intervals: int = 50, replicates: int = 1,
 def records() -> Callable[..., Records]:
     """Made-up records of a chosen size."""
     return made_up_records
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """The page as a user has it open; nothing may be asked of the network or complained of on the way."""
+
+    def made(written, width=1100, scheme="light", scripts=True):
+        page = browser.new_page(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts
+        )
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: amiss.append(message.text))
+        page.on("pageerror", lambda error: amiss.append(str(error)))
+        page.on("request", lambda request: request.url.startswith("file:") or amiss.append(request.url))
+        page.goto(written.as_uri())
+        pages.append(page)
+        return page
+
+    amiss, pages = [], []
+    yield made
+    for page in pages:
+        page.close()
+    assert amiss == []

@@ -1,6 +1,6 @@
 """Reports in a real browser that is driven: plots answer the pointer, tables sort and filter."""
 
-import shutil
+import functools
 import tomllib
 from hashlib import sha256
 from pathlib import Path
@@ -8,17 +8,11 @@ from pathlib import Path
 import pytest
 
 import weirlab
+from browsing import in_browser
 from weirlab.plots.interactive import interactive
 from weirlab.report import write_report
 from weirlab.scenario import loads
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
-in_browser = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to use a page"),
-]
 STATIC = Path(weirlab.__file__).parent / "report" / "static"
 SCENARIO = """
 weirlab: 1
@@ -43,33 +37,9 @@ def written(tmp_path_factory):
     return write_report(directory, pictures=False).page
 
 
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
-
-
 @pytest.fixture
-def opened(browser, written):
-    """The page as a user has it open; nothing may be asked of the network or complained of on the way."""
-
-    def made(width=1100, scheme="light"):
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        page.on("console", lambda message: amiss.append(message.text))
-        page.on("pageerror", lambda error: amiss.append(str(error)))
-        page.on("request", lambda request: request.url.startswith("file:") or amiss.append(request.url))
-        page.goto(written.as_uri())
-        pages.append(page)
-        return page
-
-    amiss, pages = [], []
-    yield made
-    for page in pages:
-        page.close()
-    assert amiss == []
+def opened(open_page, written):
+    return functools.partial(open_page, written)
 
 
 def plot(page, name):

@@ -137,7 +137,7 @@ def test_the_page_of_a_run_answers_first_and_shows_everything(run_directory):
                   "One-way delay", "queue-full", "Provenance", "packet-hops"):  # fmt: skip
         assert words in text, words
     assert text.index("Loss ratio") < text.index("Provenance")
-    assert content.count("<svg ") == 5
+    assert content.count("<svg ") == 6  # five plots and the network
     assert {path.suffix for path in report.plots} == {".png", ".svg"}
     assert len(report.plots) == 10
 

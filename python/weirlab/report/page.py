@@ -22,7 +22,7 @@ from weirlab.errors import MissingCapability
 from weirlab.plots.style import DARK, LIGHT, Answering, Plot
 from weirlab.results import write_text
 
-_SCRIPTS = ("vega.js", "page.js")
+_SCRIPTS = ("vega.js", "page.js", "network.js")
 
 Tone = Literal["", "good", "middling", "bad"]
 _TONE_WORDS: Mapping[str, str] = {"good": "good", "middling": "caution", "bad": "problem"}
@@ -165,7 +165,19 @@ class Code:
     kind: str = "code"
 
 
-Block = Numbers | Text | Callout | Table | Figure | Details | Code
+@dataclass(frozen=True)
+class Network:
+    """A picture of a network, with the numbers that let a screen play it."""
+
+    title: str
+    note: str
+    svg: str
+    data: str
+    """JSON that may stand in a script element."""
+    kind: str = "network"
+
+
+Block = Numbers | Text | Callout | Table | Figure | Network | Details | Code
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,7 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     )
     from weirlab.report.connections import connection_sections
     from weirlab.report.hotspots import hotspot_section
+    from weirlab.report.network import network_sections
 
     records = run.records
     hot = hot_ports(run.scenario)
@@ -78,7 +79,7 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     sections = []
     if run.scenario.measure:
         sections.append(Section("Measures", [measure_table(evaluate(run))]))
-    sections += hotspots
+    sections += [*hotspots, *network_sections(run)]
     if plots:
         sections.append(Section("Over time", [figure(plot) for plot in plots]))
     sections += [

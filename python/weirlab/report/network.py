@@ -1,0 +1,230 @@
+"""The picture of a run's network: how loaded links were and where queues stood, in all and over time."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import polars as pl
+
+from weirlab.heavy import np
+from weirlab.plots.topology import Picture, arranged, roles, svg_parts
+from weirlab.records import Records
+from weirlab.report.page import Network, Section, percent
+from weirlab.runs import Run
+from weirlab.scenario.network.layout import Layout, layout_of, plan_network
+from weirlab.scenario.traffic.flows import flows_of
+
+WIDTH = 900
+"""Of the picture, in its own units."""
+STEPS = 600
+"""Most steps of time."""
+CELLS = 600_000
+"""Most values of one kind that a page holds: steps times ports."""
+LEVELS = 8
+"""Colours of links that carry something."""
+UNKNOWN = 0xFFFF
+"""Utilisation of a port that has no series at that time."""
+QUEUE_LENGTH = 0.42
+"""Share of a link that the longest queue fills."""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What each port did in the whole run; arrays in the order of ports."""
+
+    utilisation: Any
+    """Share of the time that it transmitted, in 1/1000."""
+    drops: Any
+    queue: Any
+    """Most bytes that waited."""
+    paused: Any
+    """Share of the time that PAUSE held it, in 1/1000."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """What ports did from step to step; matrices of ports and steps."""
+
+    ends_ps: Sequence[int]
+    ports: Sequence[int]
+    utilisation: Any
+    """In 1/1000; UNKNOWN where the port has no series."""
+    queue: Any
+    drops: Any
+    merged: int
+    """Recorded intervals in one step."""
+
+
+def network_sections(run: Run) -> list[Section]:
+    """The picture of the network; none where the testbed has its own."""
+    if run.scenario.network is None:
+        return []
+    layout = layout_of(plan_network(run.scenario.network).spec)
+    if not layout.ports:
+        return []
+    flows = [flow for traffic in run.scenario.traffic.values() for flow in flows_of(traffic, layout)]
+    senders = frozenset(layout.nodes[flow.source] for flow in flows)
+    receivers = frozenset(layout.nodes[target] for flow in flows for target in flow.targets)
+    return [Section("Network", [_picture(run, layout, senders, receivers)])]
+
+
+def totals(records: Records, count: int) -> Totals:
+    """Of the first replicate."""
+    end_ps = int(records["runs"].get_column("end_ps")[0])
+    rows = records.named("ports").filter(pl.col("replicate") == 0)
+    places = rows.get_column("port").to_numpy()
+    bits = 8e12 * (pl.col("bytes") + pl.col("frames") * pl.col("framing_bytes")).cast(pl.Float64)
+    found = rows.select(
+        utilisation=_thousandths(bits / (pl.col("rate_bps").cast(pl.Float64) * end_ps)),
+        drops=pl.col("drops"),
+        queue=pl.col("queue_max_bytes"),
+        paused=_thousandths(pl.col("paused_ps").cast(pl.Float64) / end_ps),
+    )
+
+    def column(name: str) -> Any:
+        values = np.zeros(count, dtype=np.int64)
+        values[places] = found.get_column(name).cast(pl.Int64).to_numpy()
+        return values
+
+    return Totals(*(column(name) for name in ("utilisation", "drops", "queue", "paused")))
+
+
+def series(records: Records) -> Series | None:
+    """Of the first replicate, on one grid of time for all ports; None where no port was recorded."""
+    rows = records.named("intervals").filter(pl.col("replicate") == 0).sort("port", "t_ps")
+    if rows.is_empty():
+        return None
+    ends = rows.get_column("t_ps").unique().sort()
+    ports = rows.get_column("port").unique().sort()
+    most = max(1, min(STEPS, CELLS // len(ports)))
+    merged = -(-len(ends) // most)
+    kept = ends.gather([*range(merged - 1, len(ends) - 1, merged), len(ends) - 1])
+    grid = kept.to_numpy()
+    length = pl.col("t_ps") - pl.col("t_ps").shift(1).over("port").fill_null(0)
+    cells = (
+        rows.with_columns(
+            length=length.cast(pl.Float64), step=pl.Series(np.searchsorted(grid, rows["t_ps"].to_numpy()))
+        )
+        .group_by("port", "step")
+        .agg(
+            utilisation=_thousandths(
+                8e12
+                * (pl.col("bytes") + pl.col("frames") * pl.col("framing_bytes")).cast(pl.Float64).sum()
+                / (pl.col("rate_bps").first().cast(pl.Float64) * pl.col("length").sum())
+            ),
+            queue=pl.col("queue_max_bytes").max(),
+            drops=pl.col("drops").sum(),
+        )
+    )
+    shape = (len(ports), len(grid))
+    utilisation = np.full(shape, UNKNOWN, dtype="<u2")
+    queue, drops = np.zeros(shape, dtype="<u4"), np.zeros(shape, dtype="<u4")
+    at = np.searchsorted(ports.to_numpy(), cells["port"].to_numpy()), cells["step"].to_numpy()
+    utilisation[at] = np.minimum(cells["utilisation"].to_numpy(), UNKNOWN - 1)
+    queue[at] = np.minimum(cells["queue"].to_numpy(), 2**32 - 1)
+    drops[at] = np.minimum(cells["drops"].to_numpy(), 2**32 - 1)
+    _fill_backwards(utilisation, queue)
+    return Series(kept.to_list(), ports.to_list(), utilisation, queue, drops, merged)
+
+
+def _fill_backwards(utilisation: Any, queue: Any) -> None:
+    """A port of longer intervals than others shows the one that a step lies in; drops stand at its end."""
+    for row, waiting in zip(utilisation, queue, strict=True):
+        known = np.flatnonzero(row != UNKNOWN)
+        if len(known) == len(row):
+            continue
+        steps = np.arange(known[-1] + 1)
+        source = known[np.searchsorted(known, steps)]
+        row[steps], waiting[steps] = row[source], waiting[source]
+
+
+def _thousandths(share: pl.Expr) -> pl.Expr:
+    return (share * 1000).round().fill_nan(0).cast(pl.Int64)
+
+
+def _picture(run: Run, layout: Layout, senders: frozenset[str], receivers: frozenset[str]) -> Network:
+    picture = arranged(layout, senders, WIDTH)
+    whole, steps = totals(run.records, len(layout.ports)), series(run.records)
+    hosts, switches = len(layout.hosts), len(layout.nodes) - len(layout.hosts)
+    kinds = roles(picture, layout, senders, receivers)
+    load = [int(max(whole.utilisation[p] for p in edge.ports)) for edge in picture.edges]
+    queues = [int(max(whole.queue[p] for p in edge.ports)) for edge in picture.edges]
+    longest = max(queues, default=0)
+    bars = {i: QUEUE_LENGTH * queue / longest for i, queue in enumerate(queues) if queue}
+    busiest = int(np.argmax(whole.utilisation))
+    used = percent(whole.utilisation[busiest] / 1000)
+    words = (
+        f"Network of {hosts} host{'s' * (hosts != 1)} and {switches} switch{'es' * (switches != 1)}. "
+        f"The busiest link was {layout.ports[busiest].name}, {used} utilised."
+    )
+    parts = svg_parts(picture, [f"c{level(each)}" for each in load], kinds, bars)
+    count = len(picture.edges)
+    crowded = " crowded dense" if count > 2000 else " crowded" if count > 300 else ""
+    svg = (
+        f'<svg class="network{crowded}" viewBox="0 0 {picture.width:g} {picture.height:g}" role="img" '
+        f'aria-label="{escape(words)}">{"".join(parts)}</svg>'
+    )
+    text = json.dumps(_data(layout, picture, whole, steps, kinds), ensure_ascii=False, separators=(",", ":"))
+    return Network(
+        "Load of links in the whole run", _note(run, picture, steps), svg, text.replace("<", "\\u003c")
+    )
+
+
+def level(thousandths: int) -> int:
+    """The colour of a utilisation: 0 for none at all, up to LEVELS."""
+    return 0 if thousandths == 0 else min(LEVELS, 1 + thousandths * LEVELS // 1000)
+
+
+def _note(run: Run, picture: Picture, steps: Series | None) -> str:
+    said = [
+        "The two directions of a link run beside each other. A bar at the start of a link is the longest "
+        "queue there; green hosts send, orange ones only receive."
+    ]
+    if len(run.seeds) > 1:
+        said.append(f"The first of {len(run.seeds)} replicates.")
+    if any(node.is_folded for node in picture.nodes):
+        said.append("Hosts of a switch are drawn as one, with the colour of the most loaded link.")
+    if steps is None:
+        said.append(
+            "No port was recorded over time; 'record: {all: {queue: \"*->*\", every: ...}}' does that."
+        )
+    elif steps.merged > 1:
+        said.append(f"A step in time is {steps.merged} recorded intervals.")
+    return " ".join(said)
+
+
+def _data(
+    layout: Layout, picture: Picture, whole: Totals, steps: Series | None, kinds: Sequence[str]
+) -> dict[str, Any]:
+    """All numbers as integers; times in ps."""
+    ids = {name: i for i, name in enumerate(layout.nodes)}
+    odd = {i: p.name for i, p in enumerate(layout.ports) if p.name != f"{p.source}->{p.target}"}
+    found: dict[str, Any] = {
+        "nodes": layout.nodes,
+        "ports": [[ids[p.source], ids[p.target]] for p in layout.ports],
+        "names": odd,
+        "rates": [p.rate_bps for p in layout.ports],
+        "drawn": [node.members for node in picture.nodes],
+        "kinds": kinds,
+        "edges": [[e.source, e.target, *e.ports] for e in picture.edges],
+        "utilisation": whole.utilisation.tolist(),
+        "drops": whole.drops.tolist(),
+        "queue": whole.queue.tolist(),
+        "paused": whole.paused.tolist(),
+        "ends": [],
+    }
+    if steps is not None:
+        raw = steps.utilisation.tobytes() + b"\0" * (-steps.utilisation.nbytes % 4)
+        packed = zlib.compress(raw + steps.queue.tobytes() + steps.drops.tobytes(), 9)
+        found |= {
+            "ends": list(steps.ends_ps),
+            "recorded": list(steps.ports),
+            "series": b64encode(packed).decode(),
+        }
+    return found
