@@ -78,6 +78,13 @@ def test_a_run_loads_nothing_that_only_its_report_needs(tmp_path):
     assert not modules.intersection(unneeded)
 
 
+def test_a_search_on_a_model_loads_no_scipy(tmp_path):
+    words = ["search", "search-knee", "--out", str(tmp_path / "out")]
+    modules = loaded_after(f"from weirlab.cli.app import execute\nassert execute({words}) == 0")
+    assert "weirlab.searches.forwarding" in modules
+    assert "scipy" not in modules
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_module_of_a_command_has_it(command):
     app = application(command)

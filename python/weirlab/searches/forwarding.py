@@ -11,9 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.stats import t as student_t
-
 from weirlab.heavy import np
+from weirlab.stats.replicates import t_quantile
 from weirlab.testbed.base import Trial
 
 MOST_LOSS = 0.005
@@ -69,6 +68,6 @@ def forwarding_cost(trials: Sequence[Trial]) -> ForwardingCost | None:
     error = math.sqrt(residual / count) / float(frames.mean())
     return ForwardingCost(
         cpu_s_per_frame=cost,
-        relative_error=float(student_t.ppf(0.975, count - 1)) * error / cost,
+        relative_error=t_quantile(0.975, count - 1) * error / cost,
         trials=count,
     )

@@ -13,9 +13,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import ndtri
-from scipy.stats import rankdata
-
 from weirlab.heavy import np
 
 SLICES = 10
@@ -34,6 +31,8 @@ class RankCorrelation:
 def within_strata(values: Sequence[float], strata: Sequence[int] | None = None) -> np.ndarray:
     """Ranks of the values within their stratum, from -1 to 1, equal values with the mean of theirs; all 0 in
     a stratum whose values are the same. Shape: that of `values`."""
+    from scipy.stats import rankdata  # half a second, which every study would pay
+
     given = np.asarray(values, dtype=float)
     if not np.isfinite(given).all():
         raise ValueError("ranks need finite values")
@@ -63,6 +62,8 @@ def rank_correlation(
     rho = float(np.clip(u @ v / math.sqrt((u @ u) * (v @ v)), -1.0, 1.0))
     if abs(rho) == 1.0:
         return RankCorrelation(rho, rho, rho)
+    from scipy.special import ndtri
+
     half = float(ndtri(0.975)) * math.sqrt((1 + rho * rho / 2) / (len(u) - 3))
     return RankCorrelation(rho, math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half))
 
