@@ -15,7 +15,7 @@ from weirlab.execution import NO_LIMITS, Carried, Executor, Limits, carry
 from weirlab.files import locked_directory
 from weirlab.journal import first_difference
 from weirlab.results import Manifest, Provenance, Status, write_json
-from weirlab.runs import Estimate, Judge, Progress, save_scenario
+from weirlab.runs import Estimate, Judge, Progress, estimated, save_scenario
 from weirlab.scenario import Scenario, load
 from weirlab.store import Store, engine
 from weirlab.studies import journalled
@@ -24,6 +24,8 @@ from weirlab.studies.study import ABOUT, IMPOSSIBLE, Study, about_in, found_in
 
 _MANY = 100
 """Runs from which it is worth a few to know what they need."""
+_MOST_LISTED = 1_000_000
+"""Replicates from which that is known before there is a list of them, which alone may fill the memory."""
 _JOURNAL = "journal.txt"
 
 
@@ -75,7 +77,10 @@ def run_study(
     if scenario.study is None:
         raise InputError(f"{scenario.name}: has no 'study' section")
     many = scenario.study.replicates if replicates is None else replicates
-    plan = RunsPlan(scenario, scenario.run.seed if seed is None else seed, many)
+    first = scenario.run.seed if seed is None else seed
+    if many > _MOST_LISTED:
+        estimated(scenario.assign({"study": None}), first, many, threads, points=1).refuse()
+    plan = RunsPlan(scenario, first, many)
     plan.check()
 
     def work(kept: Store, told: Callable[[str], object]) -> Carried:
