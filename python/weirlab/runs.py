@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 
 import polars as pl
@@ -132,8 +133,7 @@ def run(
     if scenario.study is not None:
         raise InputError(f"{scenario.name}: this scenario is a study; start it with weirlab.study")
     first = scenario.run.seed if seed is None else seed
-    if not 0 <= first < _SEEDS:
-        replicate_seeds(first, 1)  # says so
+    replicate_seeds(first, 1)  # says what is wrong with it
     many = 1 if replicates is None else replicates
     parts: list[_Part] = []
     remark = ""
@@ -254,6 +254,7 @@ def _batches(
 ) -> Iterator[_Part]:
     """The replicates in batches, the first of one for each CPU. After that it is known what all of them
     need."""
+    _check_number("replicates", many)
     if many < 1:
         raise InputError(f"at least 1 replicate is needed (got {many})")
     cpus = max(1, usable_cpus() if threads is None else threads)
@@ -294,11 +295,18 @@ def replicate_seeds(seed: int, replicates: int) -> tuple[int, ...]:
 
     Every stream of chance hashes its seed, so that neighbours are as independent as any other two.
     """
+    _check_number("seed", seed)
+    _check_number("replicates", replicates)
     if not 0 <= seed < _SEEDS:
         raise InputError(f"a seed is a whole number from 0 to 2^64 - 1 (got {seed})")
     if replicates < 1:
         raise InputError(f"at least 1 replicate is needed (got {replicates})")
     return tuple((seed + replicate) % _SEEDS for replicate in range(replicates))
+
+
+def _check_number(name: str, value: object) -> None:
+    if not isinstance(value, Integral):
+        raise InputError(f"{name}: a whole number is wanted (got {value!r})")
 
 
 def simulate(

@@ -64,7 +64,9 @@ def test_tables_complete_on_tab_and_have_names_beside_ids(run):
     assert {"flows", "ports", "measures"} <= set(run.tables._ipython_key_completions_())
     assert "port_name" in run.tables.intervals.columns
     assert run.tables.flows["sent_bytes"].dtype == pl.UInt64
-    with pytest.raises(AttributeError, match="no 'flow'; there are measures, runs, flows"):
+    with pytest.raises(
+        AttributeError, match=r"no 'flow'; did you mean 'flows'\? There are measures, runs, flows"
+    ):
         run.tables.flow  # noqa: B018 (the access is the test)
 
 
@@ -217,3 +219,44 @@ def test_errors_have_a_place_and_a_remedy(tmp_path):
         weirlab.run("incst")
     with pytest.raises(InputError, match=r"nothing"):
         weirlab.read(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda run: weirlab.run(5), r"a dict of sections or a weirlab\.Scenario \(got int\)"),
+        (lambda run: weirlab.run(INCAST, replicates="3"), r"replicates: a whole number .* \(got '3'\)"),
+        (lambda run: weirlab.run(INCAST, seed="1"), r"seed: a whole number .* \(got '1'\)"),
+        (lambda run: weirlab.read(5), r"read: a result or its directory .* \(got int\)"),
+        (lambda run: weirlab.plot(5), r"a result or its directory .* \(got int\)"),
+        (lambda run: weirlab.compare(run, 5), r"compare: a result or its directory .* \(got int\)"),
+        (lambda run: weirlab.seconds(run), r"seconds: a table .* \(got RunResult\)"),
+        (lambda run: weirlab.bit_rates(run), r"bit_rates: a table .* \(got RunResult\)"),
+    ],
+)
+def test_what_a_function_does_not_take_is_named_with_what_it_takes(run, call, said):
+    with pytest.raises(InputError, match=said):
+        call(run)
+
+
+def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(run):
+    with pytest.raises(AttributeError, match="no 'flwos'; did you mean 'flows'"):
+        run.tables.flwos  # noqa: B018 (the access is the test)
+    with pytest.raises(KeyError, match="did you mean 'incast'"):
+        weirlab.scenarios()["incats"]
+
+
+def test_results_at_hand_are_compared_and_stay_where_they_are(run):
+    other = weirlab.run(INCAST, replicates=2, assign={"traffic.load.source.load": "90 %"})
+    compared = weirlab.compare(run, other)
+    change = compared.differences.row(by_predicate=pl.col("quantity") == "loss", named=True)
+    assert change["result"] == "small-incast-2"
+    assert change["before"] < change["after"]
+    assert "small-incast-2" in str(compared.summary())
+    assert run.directory is None
+
+
+def test_a_scenario_completes_to_its_sections_and_methods_alone():
+    names = set(dir(weirlab.Scenario(**INCAST)))
+    assert {"network", "traffic", "assign", "save", "to_yaml"} <= names
+    assert not names & {"dict", "json", "model_dump", "from_orm", "construct"}

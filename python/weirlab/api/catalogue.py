@@ -53,6 +53,11 @@ class Catalogue(Mapping[str, ReadyMade]):
         self._entries = dict(entries)
 
     def __getitem__(self, name: str) -> ReadyMade:
+        """Raises KeyError with what is near."""
+        if name not in self._entries:
+            from weirlab.scenario.file.problems import unknown
+
+            raise KeyError(unknown(name, self._entries))
         return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:

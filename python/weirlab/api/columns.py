@@ -12,6 +12,7 @@ def seconds(frame: pl.DataFrame) -> pl.DataFrame:
     """The same table with times in seconds: every column `NAME_ps` becomes `NAME_s`, a float."""
     import polars as pl
 
+    _check_frame("seconds", frame)
     return frame.select(
         (pl.col(name).cast(pl.Float64) / 1e12).alias(f"{name[:-3]}_s")
         if name.endswith("_ps") and not name.endswith("_byte_ps")
@@ -31,6 +32,7 @@ def bit_rates(series: pl.DataFrame, column: str = "bytes") -> pl.DataFrame:
 
     from weirlab.errors import InputError
 
+    _check_frame("bit_rates", series)
     missing = [name for name in ("t_ps", column) if name not in series.columns]
     if missing:
         raise InputError(f"a table without {' and '.join(missing)} has no rates; it has {series.columns}")
@@ -38,3 +40,14 @@ def bit_rates(series: pl.DataFrame, column: str = "bytes") -> pl.DataFrame:
     end = pl.col("t_ps").cast(pl.Float64)
     length = end - (end.shift(1).over(ids) if ids else end.shift(1)).fill_null(0.0)
     return series.with_columns(rate_bps=pl.col(column).cast(pl.Float64) * 8e12 / length)
+
+
+def _check_frame(asked: str, frame: object) -> None:
+    import polars as pl
+
+    from weirlab.errors import InputError
+
+    if not isinstance(frame, pl.DataFrame):
+        raise InputError(
+            f"{asked}: a table is wanted, such as run.tables.intervals (got {type(frame).__name__})"
+        )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from weirlab.api.kept import Temporary, path_of
 from weirlab.api.result import Result, Sentences, as_html
 from weirlab.comparisons import Compared, Difference, compared
 from weirlab.errors import InputError
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 class Comparison:
     """Changes from a first result to others of its kind."""
 
-    def __init__(self, results: Sequence[Compared]) -> None:
+    def __init__(self, results: Sequence[Compared], *, kept: Temporary | None = None) -> None:
         from weirlab.report.compare import changes
 
+        self._kept = kept  # removed with this object
         self.results = results
         """What is compared; changes are from the first."""
         self.changes: Sequence[tuple[Compared, Difference]] = changes(results)
@@ -77,24 +79,29 @@ class Comparison:
 
 
 def compare(first: str | Path | Result, *others: str | Path | Result) -> Comparison:
-    """Compare results of one kind: runs, studies, searches or campaigns, kept in directories.
+    """Compare results of one kind: runs, studies, searches or campaigns, at hand or kept in directories.
 
     The change of each quantity is of means over replicates or cycles, with a 95 % interval: Student's t of
     the differences by seed where both results have the same seeds, else Welch's.
 
     Raises:
-        InputError: There is no second result, one is kept nowhere, or they are of different kinds.
+        InputError: There is no second result, one is not finished, or they are of different kinds.
     """
     if not others:
         raise InputError("compare: name two results or more")
-    return Comparison(compared([_place(each) for each in (first, *others)]))
+    kept = Temporary()
+    return Comparison(
+        compared([_place(each, kept, count) for count, each in enumerate((first, *others), 1)]), kept=kept
+    )
 
 
-def _place(result: str | Path | Result) -> Path:
-    if isinstance(result, str | Path):
-        return Path(result)
-    if result.directory is None:
-        raise InputError(
-            f"compare: the {result.kind} of {result.name} is kept nowhere; give it out=DIR, or .save(DIR)"
-        )
-    return result.directory
+def _place(result: str | Path | Result, kept: Temporary, count: int) -> Path:
+    """Where a result is, for as long as the comparison needs it; one that nobody kept has its place in the
+    order for a name."""
+    if not isinstance(result, Result):
+        return path_of(result, "compare")
+    if result.is_kept and result.directory is not None:
+        return result.directory
+    place = kept.path / f"{result.name}-{count}"
+    result.copy_to(place)
+    return place

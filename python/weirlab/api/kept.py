@@ -9,6 +9,7 @@ from tempfile import mkdtemp
 from typing import Any
 from weakref import finalize
 
+from weirlab.errors import InputError
 from weirlab.scenario import Scenario, load
 
 AnyScenario = str | Path | Mapping[str, Any] | Scenario
@@ -29,7 +30,19 @@ def scenario_of(scenario: AnyScenario, assign: Mapping[str, Any] | None = None) 
         scenario = Scenario(**scenario)
     if isinstance(scenario, Scenario):
         return scenario.assign(assign) if assign else scenario
+    if not isinstance(scenario, str | Path):
+        raise InputError(
+            "a scenario is a file, the name of a ready-made one, a dict of sections or a weirlab.Scenario "
+            f"(got {type(scenario).__name__})"
+        )
     return load(scenario, assign)
+
+
+def path_of(place: object, asked: str) -> Path:
+    """A path that a user gives for a result. Raises InputError where it is none."""
+    if isinstance(place, str | Path):
+        return Path(place)
+    raise InputError(f"{asked}: a result or its directory is wanted (got {type(place).__name__})")
 
 
 def place_for(out: str | Path | None) -> tuple[Path, Temporary | None]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weirlab.api.kept import path_of
 from weirlab.api.result import Result, Shelf, stored_tables
 from weirlab.results import Manifest
 
@@ -51,7 +52,7 @@ def read(directory: str | Path) -> Result:
     Raises:
         InputError: It holds no result, or a damaged one.
     """
-    place = Path(directory)
+    place = path_of(directory, "read")
     manifest = Manifest.read(place)
     match manifest.kind:
         case "run":

@@ -54,7 +54,9 @@ class Shelf(Mapping[str, T], Generic[T]):
     def __getitem__(self, name: str) -> T:
         """Raises KeyError with the names that there are."""
         if name not in self._makers:
-            raise KeyError(f"no {name!r}; there are {', '.join(self._makers)}")
+            from weirlab.scenario.file.problems import unknown
+
+            raise KeyError(unknown(name, self._makers))
         if name not in self._made:
             self._made[name] = self._makers[name]()
         return self._made[name]
@@ -158,10 +160,20 @@ class Result(ABC):
     def save(self, directory: str | Path) -> Path:
         """Keep everything in a new or an empty directory, which `weirlab.read` reads and `weir report`
         reports."""
-        with claimed_directory(self.name, Path(directory)) as place:
-            self._save(place)
+        place = self.copy_to(directory)
         self.directory, self._kept = place, None
         return place
+
+    def copy_to(self, directory: str | Path) -> Path:
+        """The same, but it stays where it is."""
+        with claimed_directory(self.name, Path(directory)) as place:
+            self._save(place)
+        return place
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is on disk after this object is gone."""
+        return self.directory is not None and self._kept is None
 
     def _save(self, place: Path) -> None:
         assert self.directory is not None

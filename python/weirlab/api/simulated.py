@@ -165,8 +165,7 @@ class RunResult(Result):
         return "record something over time, such as record: {ports: {queue: '@switches->*', every: 1 ms}}"
 
     def _save(self, place: Path) -> None:
-        self.directory = place
-        write_json(place / "result.json", self.document)
+        write_json(place / "result.json", {**self.document, "directory": str(place)})
         self.run.save(place, overrides=self._manifest.overrides)
 
     def __repr__(self) -> str:

@@ -47,6 +47,11 @@ class Model(BaseModel):
         known = type(self).model_fields.get(field)
         return known is None or getattr(self, field) == known.get_default(call_default_factory=True)
 
+    def __dir__(self) -> Iterable[str]:
+        """What a part is made of, without what pydantic adds for itself."""
+        added = set(dir(BaseModel))
+        return [name for name in super().__dir__() if name.startswith("__") or name not in added]
+
     @classmethod
     def meaning(cls, field: str) -> str:
         """What a field is for: the text below it in the class, or in the one that it comes from; empty where

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -49,6 +49,13 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when something known is near, else nothing."""
     near = _nearest(given, known)
     return f"; did you mean '{near}'?" if near else ""
+
+
+def unknown(name: str, known: Collection[str]) -> str:
+    """That there is nothing of a name, what is near, and what there is."""
+    return f"no {name!r}{did_you_mean(name, known)}. There are {', '.join(known) or 'none'}".replace(
+        "?.", "?"
+    )
 
 
 def with_words_of(given: str, known: Iterable[str]) -> list[str]:
