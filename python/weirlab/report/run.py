@@ -318,7 +318,7 @@ def _traffic_blocks(records: Records) -> Sequence[Block]:
     blocks: list[Block] = [by_traffic]
     if flows.get_column("flow").n_unique() > len(by_traffic.rows):
         table = _flow_table(flows, "flow_name", "Frames by flow", records)
-        blocks.append(Details(f"{table.caption}: {len(table.rows):,} rows", [table]))
+        blocks.append(Details(f"{table.caption}: {table.total:,} rows", [table]))
     return blocks
 
 
@@ -345,7 +345,7 @@ def _flow_table(flows: pl.DataFrame, key: str, caption: str, records: Records) -
             number(row["rate"] / _total_ps(records) * rate_factor),
             *(number(None if row[c] is None else row[c] * time_factor) for c in ("least", "mean", "most")),
         ]
-        for row in rows.iter_rows(named=True)
+        for row in rows.head(_FLOWS).iter_rows(named=True)
     ]
     return Table(
         caption,
@@ -363,6 +363,7 @@ def _flow_table(flows: pl.DataFrame, key: str, caption: str, records: Records) -
         ],
         cells,
         most=_FLOWS,
+        total=rows.height,
         where="tables/flows.parquet",
         note=f"Frames are sums over {replicates} replicates." if replicates > 1 else "",
     )
