@@ -2,6 +2,8 @@
 //!
 //! The parts are those of [`weir_core::host`]; here they are put together by one of two laws. The sources are pulled: what they generated is
 //! drawn when the port is looked at. The frames that wait are linked through the pool.
+//!
+//! Above 400 lines: one value, whose parts have their files in core; what is left is how they act on one another.
 
 use weir_core::ethernet::reaction::{Feedback, Meter};
 use weir_core::host::{Limiting, Load, Turns};
