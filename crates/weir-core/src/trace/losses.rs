@@ -13,7 +13,7 @@ pub(crate) struct Loss {
     /// Of a segment next to it: from the data to its acknowledgment; where it was lost before the point, from an acknowledgment
     /// to the data that it let go.
     pub(crate) beside_ps: Option<u64>,
-    /// Its first byte in the stream, and the one after its last.
+    /// Its first byte in the sequence space, which goes on where its numbers wrap, and the one after its last.
     pub(crate) places: (u64, u64),
     /// Sent again for nothing: it was acknowledged already, or the receiver reported later that it had arrived.
     pub(crate) spurious: bool,

@@ -155,7 +155,7 @@ pub(crate) struct Sender {
     pub(crate) una: u64,
     /// When something was acknowledged last.
     advanced: u64,
-    /// The first number seen, to which the places in tables are relative.
+    /// The first number seen, to which the places of packets are relative.
     pub(crate) base: u64,
     holes: Holes,
     in_flight: VecDeque<Sent>,
@@ -363,7 +363,8 @@ impl Sender {
     /// How the segment from `start` to `end` was lost: missed where there is a `hole`, else beyond this point. What is
     /// acknowledged was not lost: its acknowledgment was, or came late.
     fn missed(&self, start: u64, end: u64, hole: Option<Hole>) -> Missed {
-        let places = (start - self.base, end - self.base);
+        // Not from the first number seen: a retransmission may lie below it.
+        let places = (start, end);
         if let Some(hole) = hole {
             return Missed { places, sent_ps: hole.since, before: true, beside_ps: hole.behind_ps, arrived: false };
         }

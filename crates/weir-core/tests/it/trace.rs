@@ -388,6 +388,33 @@ fn interval_rows_add_up_to_the_totals_of_their_flows() {
 }
 
 #[test]
+fn a_capture_may_begin_anywhere() {
+    let whole = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/slow-transfer.pcap")).expect("kept");
+    let mut starts = vec![24];
+    while let Some(&start) = starts.last().filter(|&&start| start < whole.len()) {
+        let length = u32::from_le_bytes(whole[start + 8..start + 12].try_into().expect("four bytes"));
+        starts.push(start + 16 + length as usize);
+    }
+    for (number, &start) in starts.iter().enumerate().step_by(17) {
+        let tables = analysed(&[&whole[..24], &whole[start..]].concat(), Options::default());
+        let places = counts(&tables, "losses", "start").into_iter().zip(counts(&tables, "losses", "end"));
+        assert!(places.into_iter().all(|(start, end)| start < end), "from frame {number}");
+    }
+}
+
+#[test]
+fn losses_below_the_first_number_that_is_seen_stay_apart() {
+    let ms = 1_000_000;
+    let mut talk = Talk { frames: Vec::new(), ns: 0 };
+    for number in 5..9 {
+        talk = talk.data(number).after(ms);
+    }
+    talk = talk.data(1).after(ms).data(2).after(ms).data(4);
+    let starts = counts(&talk.tables(), "losses", "start");
+    assert_eq!(starts.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>(), [1000, 2000]);
+}
+
+#[test]
 fn the_same_frames_give_the_same_bytes() {
     assert_eq!(pcapng(&ten_datagrams()), pcapng(&ten_datagrams()));
 }
@@ -444,6 +471,37 @@ proptest! {
             prop_assert!(analysis.read(&mut capture, |_| true).is_ok());
             drop(analysis.tables(&capture, StreamOptions { packets: Some(8), link_rate: None }));
         }
+    }
+
+    #[test]
+    fn no_order_of_frames_makes_an_analysis_panic(
+        base in any::<u32>(),
+        late in prop::collection::vec(0..200u32, 100),
+        spread in prop::sample::select(vec![0, 1, 20]),
+        first in 0..90usize,
+        in_time in any::<bool>(),
+    ) {
+        let ack = Segment { flags: Segment::ACK, ack: 5000, window: 512, ..Segment::default() };
+        let place = |number: u32| base.wrapping_add(number * 1000);
+        let mut frames = Frames::new();
+        for number in 0..50 {
+            let again = if number % 7 == 6 { number - 5 } else { number };
+            frames.push((0, segment(true, Segment { seq: place(again), payload: 1000, ..ack })));
+            let (sacks, blocks) = (u8::from(number % 3 == 0), [(place(number), place(number + 1)); 4]);
+            let taken = place(number.saturating_sub(2));
+            frames.push((0, segment(false, Segment { seq: 5000, ack: taken, sacks, blocks, ..ack })));
+        }
+        for (place, (ns, _)) in frames.iter_mut().enumerate() {
+            *ns = place as u64 * 3_000_000;
+        }
+        let times: Vec<u64> = frames.iter().map(|&(ns, _)| ns).collect();
+        let mut moved: Vec<_> = late.iter().zip(frames).enumerate().collect();
+        moved.sort_by_key(|&(place, (&late, _))| 20 * place as u32 + spread * late);
+        let mut frames: Frames = moved.into_iter().map(|(_, (_, frame))| frame).collect();
+        if in_time {
+            frames.iter_mut().zip(times).for_each(|(frame, ns)| frame.0 = ns);
+        }
+        drop(analysed(&pcapng(&frames[first..].to_vec()), Options::default()));
     }
 
     #[test]
