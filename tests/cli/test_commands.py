@@ -524,6 +524,19 @@ def test_a_bug_is_called_a_bug(weir, monkeypatch):
     assert "Traceback" in weir("run", "run.yaml").err
 
 
+def test_a_panic_of_the_extension_is_a_bug_too(weir, monkeypatch):
+    panic = type("PanicException", (BaseException,), {"__module__": "pyo3_runtime"})
+
+    def panics(*_, **__):
+        raise panic("attempt to subtract with overflow")
+
+    monkeypatch.setattr("weirlab.runs._simulate", panics)
+    outcome = weir("run", "run.yaml")
+    assert outcome.code == 1
+    assert "this is a bug in weirlab: PanicException: attempt to subtract with overflow" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_directory_that_may_not_be_written_is_a_message(weir, place):
     (place / "locked").mkdir(mode=0o500)

@@ -62,6 +62,9 @@ COMMANDS = {
 }
 """Of each command its module below `weirlab.cli` and its line in the help, in the order of the help."""
 
+_OF_PANICS = "pyo3_runtime"
+"""The module of the exception that a panic of the extension becomes; it is no `Exception`."""
+
 _TO_TRY = """Weirlab finds out how much a network carries. To try:
 
   weir run incast           overload a port of a switch
@@ -216,7 +219,9 @@ def execute(words: Sequence[str], *, prepare: Callable[[], None] | None = None) 
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _told(WeirlabError(f"{place}{error.strerror or error}"), as_json)
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__module__ != _OF_PANICS:
+            raise
         _debug(error)
         bug = WeirlabError(
             f"this is a bug in weirlab: {type(error).__name__}: {error}\n"
