@@ -107,6 +107,19 @@ def test_the_share_of_longer_delays_falls_from_one(records):
         assert 0 < shares[-1] <= shares[0] <= 1
 
 
+def test_parts_of_plots_on_one_page_have_names_of_their_own():
+    chart = (
+        altair().Chart(pl.DataFrame({"x": [1, 2], "z": [1.0, 9.0]})).mark_rect().encode(x="x:O", color="z:Q")
+    )
+    one, two = (
+        finished([chart], name=name, title="t", description="d").inline_svg() for name in ("one", "two")
+    )
+    names = [set(re.findall(r'id="([^"]*)"', svg)) for svg in (one, two)]
+    assert names[0], "a gradient has a name"
+    assert not names[0] & names[1]
+    assert set(re.findall(r"url\(#([^)]*)\)", one)) <= names[0]
+
+
 def test_a_picture_is_well_formed_described_and_fits_the_page(records):
     for plot in port_plots(records(ports=3)):
         svg = plot.inline_svg()

@@ -115,8 +115,9 @@ class Plot:
         return described(svg, self.title, self.description)
 
     def inline_svg(self) -> str:
-        """SVG for a page: colours are CSS variables `--w-ROLE`, and the size follows the page."""
-        svg = self.svg()
+        """SVG for a page: colours are CSS variables `--w-ROLE`, the size follows the page, and names of its
+        parts are of this plot alone."""
+        svg = re.sub(r'(id="|url\(#)', rf"\1{self.name}-", self.svg())
         svg = re.sub(r'<rect width="\d+" height="\d+" fill="white"/>', "", svg, count=1)
         for role, color in LIGHT.items():
             svg = svg.replace(color, f"var(--w-{role})")
