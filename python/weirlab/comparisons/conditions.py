@@ -84,7 +84,7 @@ class Condition:
                     "change as '+5 %'"
                 )
             return sign * _number(self.amount, self.text) / 100
-        if unit in _READERS and not _is_number(self.amount):
+        if unit in _READERS:
             try:
                 return sign * _READERS[unit](self.amount)
             except ValueError as error:
@@ -120,14 +120,6 @@ def _level(found: Difference) -> tuple[float, float, float]:
     if interval is None:
         return math.nan, math.nan, math.nan
     return interval.mean, interval.low, interval.high
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _number(text: str, of: str, unit: str = "") -> float:
