@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
+import time
 from pathlib import Path
 
 import polars as pl
@@ -201,3 +203,22 @@ def test_a_pipe_is_read_once_and_refused_where_once_is_not_enough(weir, place: P
     twice = piped(at_points(place / "two.pcapng", near, beyond(near, 1_000_000, routers=4)).read_bytes())
     assert twice.code == 2
     assert "save it to a file first" in twice.err
+
+
+def test_a_pipe_is_read_at_the_pace_of_its_writer(weir_process, place: Path, lossy: Path) -> None:
+    pipe = place / "pipe"
+    os.mkfifo(pipe)
+    slow = "sleep 0.5; exec >pipe; sleep 0.5; head -c 1000 lossy.pcap; sleep 0.5; tail -c +1001 lossy.pcap"
+    with subprocess.Popen(["sh", "-c", slow], cwd=place) as writer:
+        found = weir_process("trace", "pipe")
+        assert writer.wait(20) == 0
+    assert found.code == 0, found.err
+    assert "10.0.0.1:40000 → 10.0.0.2:80" in found.out
+
+
+def test_a_pipe_that_nobody_writes_to_is_waited_for_until_ctrl_c(weir_process, place: Path) -> None:
+    os.mkfifo(place / "pipe")
+    started = time.monotonic()
+    found = weir_process("trace", "pipe", interrupt_when=lambda: time.monotonic() - started > 2)
+    assert found.code == 130
+    assert "interrupted" in found.err

@@ -1,7 +1,8 @@
 //! Captures in, columns out.
 
-use std::fs::{File, metadata};
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions, metadata};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pyo3::prelude::*;
@@ -12,6 +13,58 @@ use weir_core::units::{Rate, Span};
 use crate::arrow::tables_to_python;
 use crate::errors::trace_error;
 use crate::watch::watched;
+
+/// A file, or a pipe that another program will open and writes to at its own pace: waiting for it can be given
+/// up.
+struct Patient<'a> {
+    file: File,
+    cancel: &'a AtomicBool,
+}
+
+impl<'a> Patient<'a> {
+    fn open(path: &Path, cancel: &'a AtomicBool) -> io::Result<Patient<'a>> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, nix::fcntl::OFlag::O_NONBLOCK.bits());
+        Ok(Patient { file: options.open(path)?, cancel })
+    }
+
+    /// Whether this is a pipe that nobody has opened to write to yet: it reads as if it were at its end.
+    #[cfg(unix)]
+    fn is_awaited(&self) -> bool {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        use std::os::{fd::AsFd, unix::fs::FileTypeExt};
+
+        let is_pipe = self.file.metadata().is_ok_and(|facts| facts.file_type().is_fifo());
+        let mut asked = [PollFd::new(self.file.as_fd(), PollFlags::POLLIN)];
+        is_pipe && poll(&mut asked, PollTimeout::ZERO) == Ok(0)
+    }
+
+    #[cfg(not(unix))]
+    fn is_awaited(&self) -> bool {
+        false
+    }
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.file.read(buffer) {
+                Ok(0) if self.is_awaited() => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return other,
+            }
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(io::Error::other("given up"));
+            }
+            std::thread::sleep(WAIT);
+        }
+    }
+}
+
+/// Between two looks at a pipe with nothing in it.
+const WAIT: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// The flows of a capture, as tables of columns, and the packets of the `detailed` connections with most payload. The file is
 /// read once if all packets fit into `kept_rows` rows, and else twice; one that holds packets from several
@@ -46,7 +99,7 @@ pub(crate) fn read_trace<'py>(
                 let text = "it has to be read again, and a pipe can be read once: save it to a file first";
                 return Err(TraceError::Unsupported(text.into()));
             }
-            let file = File::open(&path).map_err(TraceError::Read)?;
+            let file = Patient::open(&path, &cancel).map_err(TraceError::Read)?;
             total.store(before + facts.len(), Ordering::Relaxed);
             let mut capture = Capture::new(file)?;
             let mut analysis = Analysis::new(options(detail, choices));
