@@ -341,6 +341,20 @@ ADDITIONS = {
         'f.yaml:10:19: study.factors."traffic.laod.source.load".10 %: traffic.laod.source.load: '
         "there is no 'laod' in 'traffic'; did you mean 'load'?",
     ),
+    "two factors that set the same": (
+        "study: {factors: {queues.q.limit: [15 kB, 100 kB], "
+        "buffer: {none: {}, small: {queues.q.limit: 5 kB}}}}\n"
+        "queues: {q: {at: switch-0->*, kind: drop-tail, limit: 1 MB}}",
+        "f.yaml:10:52: study.factors.buffer: sets 'queues.q.limit', as does factor 'queues.q.limit': points "
+        "would have one value under the names of both; set it in one, or 'exclude' what sets it twice",
+    ),
+    "a factor that replaces what another one sets a part of": (
+        "study: {factors: {traffic.load.source.load: [10 %], "
+        "size: {a: {traffic.load.source: {kind: poisson, load: 1 %, frame_size: 64 B}}}}}",
+        "f.yaml:10:53: study.factors.size: sets 'traffic.load.source', and factor 'traffic.load.source.load' "
+        "sets 'traffic.load.source.load': points would have one value under the names of both; set it in "
+        "one, or 'exclude' what sets it twice",
+    ),
     "a named level that is no set of assignments": (
         "study: {factors: {size: {small: 3}}}",
         "f.yaml:10:19: study.factors.size: level 'small' is a mapping of paths to values, "

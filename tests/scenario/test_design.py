@@ -180,6 +180,26 @@ def test_an_exclusion_of_what_is_not_there_is_told(old, new, said):
         loads(BASE + EXCLUDED.replace(old, new))
 
 
+def test_a_parameter_of_a_design_is_no_factor_too():
+    with pytest.raises(ScenarioError, match=rf"parameters.*sets '{LIMIT}', as does factor 'size'"):
+        loads(BASE + DESIGN.replace("factors: {", f"factors: {{size: {{small: {{{LIMIT}: 9 kB}}}}, "))
+
+
+def test_levels_that_set_the_same_are_legal_where_they_never_meet():
+    study = f"""
+study:
+  factors: {{a: {{x: {{{LIMIT}: 9 kB}}, y: {{}}}}, b: {{u: {{{LIMIT}: 5 kB}}, v: {{}}}}}}
+  exclude: [{{a: x, b: u}}]
+"""
+    limits = {
+        tuple(point.levels.values()): point.scenario.queues["out"].limit.bytes
+        for point in combinations(loads(BASE + study), accept)
+    }
+    assert limits == {("x", "v"): 9000, ("y", "u"): 5000, ("y", "v"): 50000}
+    with pytest.raises(ScenarioError, match=r"study\.factors\.b: sets"):
+        loads(BASE + study.replace("b: u}", "b: v}"))
+
+
 def test_the_study_of_estimators_asks_pathload_once_about_gathered_packets():
     names = level_names(load("estimators"))
     of_pathload = [each["hosts"] for each in names if each["estimator"] == "pathload"]

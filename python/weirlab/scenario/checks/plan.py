@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from weirlab.errors import Problem, ScenarioError
 from weirlab.measures.base import FlowMeasure
 from weirlab.scenario.file.problems import did_you_mean, listed
+from weirlab.scenario.model import split_path
 from weirlab.scenario.network.layout import Layout
 from weirlab.scenario.network.selecting import Fault, Where, traffic_amiss
 from weirlab.scenario.plan import Binary, Goal, Mdr, Mlr, Search, Study, Weir
@@ -181,8 +183,54 @@ def check_study(scenario: Scenario) -> list[Problem]:
                     problems.append(scenario.problem_at(path, NEEDS_FLOWS.format("study")))
             except ScenarioError as error:
                 problems += [_in_level(scenario, path, problem) for problem in error.problems]
-    excluded = [scenario.problem_at(path, message) for path, message in _exclusions(scenario.study)]
-    return [*problems, *excluded, *_design_problems(scenario, base)]
+    beyond = [*_exclusions(scenario.study), *_replacements(scenario.study)]
+    problems += [scenario.problem_at(path, message) for path, message in beyond]
+    return [*problems, *_design_problems(scenario, base)]
+
+
+def _replacements(study: Study) -> Iterator[Fault]:
+    """Factors, and parameters of a design, that replace what an earlier one sets: the path itself or one
+    above it. The levels of the earlier one would name what was not run. One that sets a part of what an
+    earlier one sets changes that part of it, and is legal."""
+    setters: list[tuple[str, Where, list[tuple[str, str]]]] = [
+        (
+            f"factor '{factor}'",
+            ("study", "factors", factor),
+            [(level.name, path) for level in levels for path in level.assignments],
+        )
+        for factor, levels in study.factors.items()
+    ]
+    for name in study.design.parameters if study.design is not None else ():
+        setters.append((f"parameter '{name}'", ("study", "design", "parameters", name), [("", name)]))
+    refused: set[Where] = set()
+    for (other, other_at, others), (_, at, paths) in itertools.combinations(setters, 2):
+        met = {pair for pair in itertools.product(_unique(paths), _unique(others)) if _replaces(*pair)}
+        for (level, path), (their_level, theirs) in itertools.product(paths, others) if met else ():
+            levels = {str(other_at[-1]): their_level, str(at[-1]): level}
+            if at in refused or (path, theirs) not in met or _kept_apart(study, levels):
+                continue
+            refused.add(at)
+            also = f"as does {other}" if path == theirs else f"and {other} sets '{theirs}'"
+            yield (
+                at,
+                f"sets '{path}', {also}: points would have one value under the names of both; set it in one, "
+                "or 'exclude' what sets it twice",
+            )
+
+
+def _unique(paths: Iterable[tuple[str, str]]) -> list[str]:
+    return list(dict.fromkeys(path for _, path in paths))
+
+
+def _replaces(path: str, other: str) -> bool:
+    """Whether a path is another one, or above it."""
+    above = split_path(path)
+    return split_path(other)[: len(above)] == above
+
+
+def _kept_apart(study: Study, levels: Mapping[str, str]) -> bool:
+    """Whether a study leaves out every combination of these levels of its factors."""
+    return any(all(levels.get(factor) in names for factor, names in each.items()) for each in study.exclude)
 
 
 def _exclusions(study: Study) -> Iterator[Fault]:
