@@ -211,6 +211,28 @@ def test_two_factors_of_numbers_make_a_plane_for_each_combination_of_the_others(
     assert plane_plots(points, measures, ["kind", "a.gd"]) == []
 
 
+def test_axes_say_the_levels_themselves():
+    """45 between 30 and 60, not 50."""
+    levels = list(itertools.product((30, 45, 60), (0.0125, 0.02, 0.04)))
+    points = pl.DataFrame(
+        [{"point": i, "load": f"{load} %", "gd": str(gd)} for i, (load, gd) in enumerate(levels)]
+    )
+    measures = pl.DataFrame(
+        [
+            {"point": i, "measure": "loss", "replicate": 0, "value": float(i), "unit": "1"}
+            for i, _ in enumerate(levels)
+        ]
+    )
+    for plot in (
+        *plane_plots(points, measures, ["load", "gd"]),
+        *effect_plots(points, measures, ["load", "gd"]),
+    ):
+        texts = [text.strip() for text in ElementTree.fromstring(plot.svg()).itertext()]
+        assert {"30", "45", "60"} <= set(texts), plot.name
+        if plot.name.startswith("plane"):
+            assert {"0.0125", "0.02", "0.04"} <= set(texts)
+
+
 def test_a_level_of_0_stands_a_step_below_the_others_of_a_logarithmic_axis():
     levels = [(gi, gd) for gi in ("0", "0.1", "1", "10") for gd in ("0.1", "0.2", "0.3")]
     points = pl.DataFrame([{"point": i, "gi": gi, "gd": gd} for i, (gi, gd) in enumerate(levels)])

@@ -15,7 +15,7 @@ from itertools import pairwise
 import polars as pl
 
 from weirlab.plots.placing import Box, Piece, chained, clear_place
-from weirlab.plots.style import WIDTH, Plot, altair, finished, level_marks
+from weirlab.plots.style import LEVELS, WIDTH, Plot, altair, finished, level_marks
 
 HEIGHT = 420
 """Of a map, in pixels, axes excluded."""
@@ -280,7 +280,7 @@ def _position(field: str, axis: AxisOf, edges: Sequence[float]) -> object:
     kind = {"type": "log"} if axis.logarithmic else {}
     scale = alt.Scale(domain=[edges[0], edges[-1]], nice=False, zero=False, **kind)
     encoding: Mapping[str, type] = {"x": alt.X, "y": alt.Y}
-    shown = alt.Axis(grid=False, format="~r", **level_marks(axis.levels))
+    shown = alt.Axis(grid=False, format=LEVELS, **level_marks(axis.levels))
     if axis.zero is not None:
         shown.labelExpr = f"abs(datum.value / {axis.zero!r} - 1) < 1e-9 ? '0' : datum.label"
     channel = "y" if field.removeprefix("text_").startswith("y") else "x"

@@ -12,7 +12,17 @@ import polars as pl
 from weirlab.analysis.boundaries import Boundary, Side
 from weirlab.plots.names import axis_title
 from weirlab.plots.plane import AxisOf, Line, heat_map
-from weirlab.plots.style import LIGHT, WIDTH, Plot, altair, finished, level_marks, scaled, series_colors
+from weirlab.plots.style import (
+    LEVELS,
+    LIGHT,
+    WIDTH,
+    Plot,
+    altair,
+    finished,
+    level_marks,
+    scaled,
+    series_colors,
+)
 from weirlab.stats import mean_interval
 
 POINTS = 400
@@ -281,7 +291,7 @@ def _across(levels: Sequence[float]) -> dict[str, Any]:
         return {"scale": alt.Scale(zero=False)}
     room = (levels[-1] / levels[0]) ** 0.02
     scale = alt.Scale(type="log", domain=[levels[0] / room, levels[-1] * room], nice=False)
-    return {"scale": scale, "axis": alt.Axis(format="~r", **level_marks(levels))}
+    return {"scale": scale, "axis": alt.Axis(format=LEVELS, **level_marks(levels))}
 
 
 def _columns(names: Sequence[str]) -> int:

@@ -168,6 +168,11 @@ def finished(
     return Plot(name, title, description, chart, note)
 
 
+LEVELS = ".6~r"
+"""Format of levels at an axis. Without a precision it follows the number of marks: 45 between 30 and 60 reads
+50."""
+
+
 def level_marks(levels: Sequence[float]) -> dict[str, Any]:
     """What an axis is told to have a mark with a text at each of its levels, where they are few: without
     their number it leaves out every other one. Texts that would stand in one another are left out."""
