@@ -375,7 +375,8 @@ def test_the_ready_made_scenarios_are_listed_printed_and_copied(weir, place):
     for name in names:
         assert re.search(rf"^  {name} +\S+", listing, re.MULTILINE), name
     hotspots = listing.split("\nHotspots: weir run NAME\n")[1].split("\n\n")[0]
-    assert {line.split()[0] for line in hotspots.splitlines()} == {n for n in names if n.startswith("zrl-")}
+    expected = {n for n in names if n.startswith(("zrl-", "hotspot-"))}
+    assert {line.split()[0] for line in hotspots.splitlines()} == expected
     found = weir("scenarios", "--search", "HOTSPOT", "--kind", "run").out
     assert "zrl-og" in found
     assert "incast" not in found

@@ -40,6 +40,7 @@ NETWORKS = {
     "fat tree": "{kind: fat-tree, k: 4, link: {rate: 1 Gbit/s}}",
     "large star": "{kind: star, hosts: 2048, link: {rate: 1 Gbit/s}}",
     "dumbbell": "{kind: dumbbell, pairs: 3, access: {rate: 1 Gbit/s}, bottleneck: {rate: 1 Gbit/s}}",
+    "wide dumbbell": "{kind: dumbbell, pairs: 9, access: {rate: 1 Gbit/s}, bottleneck: {rate: 1 Gbit/s}}",
     "path": "{kind: path, ends: [a, b], link: {rate: 1 Gbit/s}}",
     "ring": "{kind: graph, link: {rate: 1 Gbit/s}, nodes: {h: {kind: host, count: 16}, "
     "s: {kind: switch, count: 16}}, links: {own: {join: ['h-*', 's-*'], pair: by-index}, "
@@ -95,6 +96,14 @@ class TestPlaces:
         picture = arranged(layout(NETWORKS["small star"]))
         starts = {edge.start for edge in picture.edges} | {edge.end for edge in picture.edges}
         assert len(starts) == 2 * len(picture.edges)
+
+    def test_a_link_in_a_row_leads_from_side_to_side(self):
+        known = layout(NETWORKS["wide dumbbell"])
+        picture = arranged(known)
+        (edge,) = [e for e in picture.edges if known.ports[e.ports[0]].name == "left->right"]
+        left, right = picture.nodes[edge.source], picture.nodes[edge.target]
+        assert edge.start[0] == pytest.approx(left.x + left.width / 2)
+        assert edge.end[0] == pytest.approx(right.x - right.width / 2)
 
     def test_hosts_of_a_switch_are_one_node_in_a_large_network(self):
         picture = arranged(layout(NETWORKS["large star"]))

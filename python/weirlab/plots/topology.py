@@ -179,6 +179,20 @@ def _forced(count: int, edges: Sequence[Edge], width: float, height: float) -> d
     }
 
 
+def _sides(
+    edges: Sequence[Edge], places: Mapping[int, Place], level: Mapping[int, int], cross: int
+) -> dict[tuple[int, int], list[tuple[float, int]]]:
+    """For each node and side of its row, where its neighbours there stand, and which these are."""
+    found: dict[tuple[int, int], list[tuple[float, int]]] = {}
+    for edge in edges:
+        if edge.source < edge.target:
+            for one, other in ((edge.source, edge.target), (edge.target, edge.source)):
+                side = (level[other] > level[one]) - (level[other] < level[one])
+                if side:
+                    found.setdefault((one, side), []).append((places[other][cross], other))
+    return found
+
+
 def _drawn(
     nodes: Sequence[Node],
     edges: Sequence[Edge],
@@ -195,13 +209,7 @@ def _drawn(
     crowd: dict[int, int] = {}
     for i in places:
         crowd[level[i]] = crowd.get(level[i], 0) + 1
-    ends: dict[tuple[int, int], list[tuple[float, int]]] = {}
-    for edge in edges:
-        if edge.source < edge.target and spread:
-            for one, other in ((edge.source, edge.target), (edge.target, edge.source)):
-                side = (level[other] > level[one]) - (level[other] < level[one])
-                if side:
-                    ends.setdefault((one, side), []).append((places[other][cross], other))
+    ends = _sides(edges, places, level, cross) if spread else {}
     small = max(1.6, min(7.0, room / max(crowd.values()) / 3))
     long, sized = {}, []
     for i, node in enumerate(nodes):
@@ -224,6 +232,8 @@ def _drawn(
     def end(one: int, other: int) -> Place:
         x, y = places[one]
         moved = at.get((one, other), places[one][cross])
+        if spread and level[one] == level[other]:  # neighbours in a row: from side to side
+            moved += math.copysign(long[one] / 2, places[other][cross] - moved)
         return (x, moved) if flat else (moved, y)
 
     placed = []
