@@ -63,6 +63,18 @@ def test_paths_of_the_scenario_complete_level_by_level() -> None:
     assert "run.seed=" in offered("weir run bcn-delay --set run.", shell="bash")
 
 
+@pytest.mark.parametrize("words", ["weir report ", "weir compare mine ", "weir search --resume "])
+def test_results_complete_where_they_are_kept(words, tmp_path, monkeypatch) -> None:
+    for place in ("mine", "results/incast-20260101-120000"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "manifest.json").touch()
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    count = len(words.split(" "))
+    assert offered(words, shell="bash", count=count) == ["mine", "results/incast-20260101-120000"]
+    assert offered(f"{words}results/i", shell="bash") == ["results/incast-20260101-120000"]
+
+
 def test_values_complete_in_shells_that_break_words_at_the_sign_and_in_those_that_do_not() -> None:
     kinds = offered("weir run incast --set queues.egress.kind = ", shell="bash", count=7)
     assert "drop-tail" in kinds

@@ -27,8 +27,8 @@ _STARTED: Mapping[str, tuple[str, ...]] = {
 
 
 def answered() -> bool:
-    """Print what the shell asks for, where that is a scenario, a path of `--set` or a name of the laboratory;
-    else typer knows better."""
+    """Print what the shell asks for, where that is a scenario, a path of `--set`, a result or a name of the
+    laboratory; else typer knows better."""
     asked = what_is_asked()
     if asked is None:
         return False
@@ -90,6 +90,10 @@ def _offers(words: Sequence[str], incomplete: str) -> list[str]:
             return complete_devices(incomplete)
         case "--controllers" if command == "search-lab":
             return complete_controllers(incomplete)
+        case "--resume":
+            return _results(incomplete)
+    if command in ("report", "compare"):
+        return _results(incomplete)
     if given or command not in _STARTED:
         return []
     return _scenarios(command, incomplete)
@@ -112,6 +116,14 @@ def _scenarios(command: str, incomplete: str) -> list[str]:
         for name, file in ready_made().items()
         if name.startswith(incomplete) and (not kinds or started_by(file) in kinds)
     ]
+
+
+def _results(incomplete: str) -> list[str]:
+    """Directories of results, here and in `results`, where commands keep them by default; the shell completes
+    others itself."""
+    manifests = (*Path().glob("*/manifest.json"), *Path().glob("results/*/manifest.json"))
+    names = sorted(str(file.parent) for file in manifests)
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def _settings(given: Sequence[str], incomplete: str) -> list[str]:
