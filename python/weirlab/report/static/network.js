@@ -223,7 +223,8 @@
       const words = (text) => made("span", { textContent: text });
       scale.replaceChildren(words(measures[measure]), words(low), bar, words(high));
       if (most.queue) scale.append(words(`· longest bar: a queue of ${bytes(most.queue)}`));
-      if (steps) scale.append(words(measure === "paused" && step ? "· of the whole run" : "· dashed: not recorded over time"));
+      if (step && measure === "paused") scale.append(words("· of the whole run"));
+      else if (step && data.recorded.length < data.ports.length) scale.append(words("· dashed: not recorded over time"));
     };
 
     const show = () => {
