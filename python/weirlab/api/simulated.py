@@ -134,9 +134,10 @@ class RunResult(Result):
         return document
 
     def _sentences(self) -> Sequence[str]:
-        from weirlab.report.run import run_sentences
+        from weirlab.report.run import replicates_told, run_sentences
 
         said = run_sentences(self.records, kept=self.scenario.run.flows)
+        said += replicates_told(self.records, self.measures)
         remark = self.run.remark
         return [*said[:1], *([f"{remark[0].upper()}{remark[1:]}."] if remark else []), *said[1:]]
 

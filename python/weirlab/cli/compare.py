@@ -146,6 +146,7 @@ def _document(change: Change) -> dict[str, Any]:
         "relative": found.relative,
         "pairs": found.pairs,
         "clear": found.clear,
+        "exact": found.exact,
     }
 
 

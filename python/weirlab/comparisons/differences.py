@@ -29,6 +29,8 @@ class Difference:
     high: float
     pairs: int
     """Seeds that both results share, where the interval is of differences by seed; else 0."""
+    exact: bool = False
+    """Whether all replicates of each result are the same: the change is what it is, without chance."""
 
     @property
     def relative(self) -> float:

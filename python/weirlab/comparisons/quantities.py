@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
@@ -50,6 +51,20 @@ class Compared:
     """What `values` are counted by: `seeds` or `cycles`."""
     records: Records | None = None
     """Of a run: its tables."""
+
+    @cached_property
+    def exact(self) -> frozenset[str]:
+        """The points (`at`) all of whose quantities are the same to the last bit in two replicates or more:
+        nothing there is random."""
+        by_point: dict[str, list[Quantity]] = {}
+        for quantity in self.quantities:
+            by_point.setdefault(quantity.at, []).append(quantity)
+        return frozenset(
+            at
+            for at, found in by_point.items()
+            if all(each.bounds is None and len(set(each.values.values())) < 2 for each in found)
+            and max(len(each.values) for each in found) > 1
+        )
 
 
 def compared(directories: Sequence[Path]) -> list[Compared]:

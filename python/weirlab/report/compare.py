@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from weirlab.campaigns import Campaign
 from weirlab.comparisons import (
@@ -34,7 +35,13 @@ def changes(results: Sequence[Compared]) -> list[tuple[Compared, Difference]]:
     """Each quantity that a further result shares with the first."""
     first = {quantity.key: quantity for quantity in results[0].quantities}
     return [
-        (other, difference(first[quantity.key], quantity))
+        (
+            other,
+            replace(
+                difference(first[quantity.key], quantity),
+                exact=quantity.at in results[0].exact and quantity.at in other.exact,
+            ),
+        )
         for other in results[1:]
         for quantity in other.quantities
         if quantity.key in first
@@ -93,6 +100,7 @@ def comparison_sentences(
     """What changed: the sentence that matters first."""
     if not found:
         return [f"{results[0].name} and {results[1].name} have no quantity in common."]
+    exact = sum(each.exact for _, each in found)
     clear = sorted((each for each in found if each[1].clear), key=lambda each: -abs(_share(each[1])))
     unknown = sum(1 for _, each in found if math.isnan(each.low))
     total = len(found)
@@ -106,9 +114,16 @@ def comparison_sentences(
             f"{len(clear)} of {total} quantities changed; the most: {most.after.name}{where} is{by} {more} "
             f"in {other.name} than in {results[0].name}."
         )
+    elif exact == total:
+        sentences.append(f"Nothing changed: all {total} quantities are the same.")
     elif unknown < total:
         sentences.append(
             f"No change was found in {total} quantities: all intervals that could be computed include zero."
+        )
+    if exact and (clear or exact < total):
+        which = "" if exact == total else f" for {exact} of them"
+        sentences.append(
+            f"No chance{which}: exact differences, since all repetitions of each result are the same."
         )
     if unknown == total:
         sentences.append(f"{total} quantities, none of which has an interval: each has a single value.")
@@ -175,6 +190,8 @@ def _signed(text: str, value: float) -> str:
 
 
 def _interval(found: Difference, factor: float) -> str:
+    if found.exact:
+        return "exact"
     if math.isnan(found.low):
         return "–"
     middle, half = (found.low + found.high) / 2 * factor, (found.high - found.low) / 2 * factor
@@ -194,7 +211,16 @@ def _verdict(found: Difference) -> str:
 def _note(results: Sequence[Compared], found: Sequence[tuple[Compared, Difference]]) -> str:
     if results[0].manifest.kind == "search":
         return "The middles of the bounds that each search found; the interval is from bounds to bounds."
-    pairs = {each.pairs for _, each in found}
+    exact = "Exact: no chance; all repetitions of each result are the same."
+    if all(each.exact for _, each in found):
+        return exact
+    if any(each.exact for _, each in found):
+        return f"{_interval_note(results, found)} {exact}"
+    return _interval_note(results, found)
+
+
+def _interval_note(results: Sequence[Compared], found: Sequence[tuple[Compared, Difference]]) -> str:
+    pairs = {each.pairs for _, each in found if not each.exact}
     if pairs == {0}:
         return f"Interval of Welch's t over the {results[0].repeats} of each result. {_CHANCE}"
     how = "Interval of Student's t over the differences by seed, which both results share"

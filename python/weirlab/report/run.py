@@ -25,6 +25,7 @@ from weirlab.report.page import (
     Page,
     Section,
     Table,
+    Text,
     figure,
     half_width_text,
     mean_text,
@@ -32,6 +33,8 @@ from weirlab.report.page import (
     percent,
 )
 from weirlab.report.shared import (
+    SAME,
+    are_same,
     display_unit,
     footer,
     provenance_section,
@@ -78,7 +81,9 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     count = len(run.seeds)
     sections = []
     if run.scenario.measure:
-        sections.append(Section("Measures", [measure_table(evaluate(run))]))
+        values = evaluate(run)
+        told = [Text(each) for each in replicates_told(run.records, values)]
+        sections.append(Section("Measures", [measure_table(values), *told]))
     sections += [*hotspots, *network_sections(run)]
     if plots:
         sections.append(Section("Over time", [figure(plot) for plot in plots]))
@@ -128,6 +133,11 @@ def run_sentences(records: Records, *, kept: bool) -> list[str]:
         sentences = [f"{lost}: {rate}" if sent else "Nothing was sent before the run ended."]
     sentences += _worst_ports(records)
     return sentences + held_in_a_cycle(records)
+
+
+def replicates_told(records: Records, measures: pl.DataFrame) -> list[str]:
+    """That all replicates are the same, where there are several and they are."""
+    return [SAME] if are_same([records["runs"], records["flows"], records["ports"], measures]) else []
 
 
 def _worst_ports(records: Records) -> list[str]:

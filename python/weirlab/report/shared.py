@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from weirlab.plots.style import scaled
@@ -10,6 +11,8 @@ from weirlab.report.page import Callout, Code, Column, Details, Section, Table
 from weirlab.results import Manifest, Provenance
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from weirlab.scenario import Scenario
 
 
@@ -107,3 +110,19 @@ def footer(provenance: Provenance) -> str:
     return (
         f"weirlab {provenance.weirlab} · {provenance.host} · {provenance.started[:19].replace('T', ' ')} UTC"
     )
+
+
+SAME = "All replicates are the same: nothing here is random, so the intervals say nothing."
+"""What is said of several replicates that chance does not tell apart."""
+
+
+def are_same(frames: Sequence[pl.DataFrame]) -> bool:
+    """Whether, in all tables, the rows of every `replicate` are the same to the last bit, seeds aside; False
+    with fewer than two replicates."""
+    several = False
+    for frame in frames:
+        parts = frame.drop("seed", strict=False).partition_by("replicate", include_key=False)
+        if not all(part.equals(parts[0]) for part in parts[1:]):
+            return False
+        several |= len(parts) > 1
+    return several

@@ -28,6 +28,8 @@ from weirlab.report.page import (
 )
 from weirlab.report.sensitivity import sensitivity_sections
 from weirlab.report.shared import (
+    SAME,
+    are_same,
     display_unit,
     footer,
     provenance_section,
@@ -108,6 +110,8 @@ def study_sentences(study: Study) -> list[str]:
     sentences = [f"{card.label}: {card.value}, {card.detail}." for card in _extremes(study)]
     lost = f"{losses.value} dropped frames {losses.detail}" if losses.tone != "good" else losses.detail
     sentences.insert(0, f"{many}: {lost}.")
+    if _nothing_random(study):
+        sentences.append(SAME)
     if many_failed := study.failures.height:
         first = study.failures.row(0, named=True)
         sentences.append(
@@ -197,9 +201,17 @@ def effect_table(study: Study) -> Table:
         rows,
         where="tables/measures.parquet",
         note=f"{len(study.seeds)} replicates each; Student's t. Behind a mean of fewer: how many."
+        + (f" {SAME}" if _nothing_random(study) else "")
         if several
         else "One replicate each.",
     )
+
+
+def _nothing_random(study: Study) -> bool:
+    """Whether the replicates of every point found the same, frame for frame."""
+    found = study.runs.sort("point", maintain_order=True)
+    values = study.measures.select("point", "replicate", "measure", "value").sort("point", "measure")
+    return are_same([found, *([values] if study.scenario.measure else [])])
 
 
 def _impossible_table(study: Study) -> Table:
