@@ -1,7 +1,8 @@
 """Results of earlier versions are read, or refused with the version that wrote them.
 
 `data/results-VERSION.tar.xz` holds one small result of each kind as that version wrote it, without facts of
-the machine. A change that makes one unreadable says in `REFUSED` what a user is told instead.
+the machine; `data/trace-LACK.tar.xz` holds one of a state between versions. A change that makes one
+unreadable says in `REFUSED` what a user is told instead.
 """
 
 from __future__ import annotations
@@ -51,6 +52,15 @@ def test_a_result_of_an_earlier_version_is_read_and_reported(earlier: Path, kind
     assert result.summary()[0]
     assert all(len(table.columns) > 0 for table in result.tables.values())
     assert write_report(directory, pictures=False).page.stat().st_size > 10_000
+
+
+def test_losses_without_their_places_are_reported(tmp_path: Path) -> None:
+    with tarfile.open(ARCHIVES[0].parent / "trace-without-places.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    result = weirlab.read(tmp_path / "trace")
+    assert "start" not in result.tables["losses"].columns
+    assert {"losses", "queue-overflow", "lossy-path"} & {finding.kind for finding in result.findings}
+    assert write_report(tmp_path / "trace", pictures=False).page.stat().st_size > 10_000
 
 
 def test_a_result_of_a_later_format_is_refused_with_the_version_that_wrote_it(earlier: Path) -> None:

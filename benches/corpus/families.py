@@ -436,6 +436,15 @@ def _lossy_varying(chance: random.Random, control: str) -> Drawn:
     return path, transfers, {**facts, "loss": share}
 
 
+def _lossy_burst(chance: random.Random, control: str) -> Drawn:
+    """A slow start that overflows the queue, and then random losses that keep it nearly empty."""
+    share = log_uniform(chance, 0.0005, 0.002)
+    path, facts = _path(
+        chance, rtt=(0.02, 0.1), buffer=(0.5, 1.5), bdp_bytes=(60e3, 250e3), loss=f"{100 * share:.4f} %"
+    )
+    return path, (_bulk(facts, control),), {**facts, "loss": share}
+
+
 def _tiny(chance: random.Random, control: str) -> Drawn:
     """A buffer of a few packets, as a policer has."""
     path, facts = _path(chance, rtt=(0.01, 0.1), bdp_bytes=(30e3, 500e3))
@@ -501,6 +510,7 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Draw], ...] = (
     ("limit-none", (), CONTROLS, _unlimited),
     ("hard-varying", ("queue-overflow",), CONTROLS, _varying),
     ("hard-lossy+varying", ("lossy-path",), CONTROLS, _lossy_varying),
+    ("hard-lossy+burst", ("lossy-path", "queue-overflow"), _LOSS_BASED, _lossy_burst),
     ("hard-managed", ("queue-overflow",), CONTROLS, _managed),
     ("hard-tiny", ("queue-overflow",), CONTROLS, _tiny),
     ("hard-acknowledgments", (), CONTROLS, _lost_acknowledgments),

@@ -167,7 +167,7 @@ def _counters() -> dict[str, int]:
 
 def _ways(report: PathReport) -> dict[str, dict[str, Any]]:
     """What each direction did, and how long packets waited in its queue beyond their own transmission."""
-    return {f"{way.hop} {way.direction}": {**way.counts, **_waits(way)} for way in report.ways}
+    return {f"{way.hop} {way.direction}": {**way.counts, **_waits(way)} for way in report.lines}
 
 
 def _waits(way: Any) -> dict[str, Any]:
@@ -193,8 +193,8 @@ def _waits(way: Any) -> dict[str, Any]:
 def _silent_s(report: PathReport) -> float:
     """For how long nothing arrived at the emulator from either side, in silences of a stall's length: two
     round trips and 10 ms."""
-    arrivals = [way.record["t_ps"] for way in report.ways]
-    delay_ps = sum(json.loads(way.line).get("delay_ps", 0) for way in report.ways)
+    arrivals = [way.record["t_ps"] for way in report.lines]
+    delay_ps = sum(json.loads(way.line).get("delay_ps", 0) for way in report.lines)
     gaps = np.diff(np.sort(np.concatenate(arrivals).astype(np.int64)))
     return float(gaps[gaps > max(2 * delay_ps, 10_000_000_000)].sum() / 1e12)
 

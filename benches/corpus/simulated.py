@@ -232,6 +232,14 @@ def _lossy_bloat(chance: random.Random, control: str) -> Drawn:
     return _dumbbell(chance, control, buffer=(6, 20), bdp_bytes=(6e3, 60e3), rtt=(0.004, 0.04), loss=loss)
 
 
+def _lossy_burst(chance: random.Random, control: str) -> Drawn:
+    """A slow start that overflows the queue, and then random losses that keep it nearly empty."""
+    loss = log_uniform(chance, 0.0005, 0.002)
+    return _dumbbell(
+        chance, control, buffer=(0.5, 1.5), bdp_bytes=(60e3, 250e3), rtt=(0.02, 0.1), loss=loss, seconds=9
+    )
+
+
 def _limit(chance: random.Random, control: str) -> Drawn:
     scenario, facts = _dumbbell(chance, control, buffer=(1, 2), bdp_bytes=(20e3, 1.2e6), rtt=(0.004, 0.12))
     seconds = float(scenario["run"]["duration"].removesuffix(" s"))
@@ -387,6 +395,7 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Any], ...] = (
     ("limit-none", (), _CONTROLS, _unlimited),
     ("hard-varying", ("queue-overflow",), _CONTROLS, _varying),
     ("hard-lossy+varying", ("lossy-path",), _CONTROLS, _lossy_varying),
+    ("hard-lossy+burst", ("lossy-path", "queue-overflow"), _LOSS_BASED, _lossy_burst),
     ("hard-managed", ("queue-overflow",), _CONTROLS, _managed),
     ("hard-tiny", ("queue-overflow",), _CONTROLS, _tiny),
     ("hard-cut", ("losses",), _CONTROLS, _cut),

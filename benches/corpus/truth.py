@@ -17,6 +17,8 @@ _STRONG_SHARE, _LOSSES, _OVERFLOWS = 0.0015, 4, 2
 """Losses that must be found: this share of the packets, in so many events a round trip apart. A queue that
 overflows drops several packets each time; what is lost at random tells nothing before it has happened a few
 times."""
+_LONG = 10
+"""Packets of an overflow that must be found next to random losses, though it is the only one."""
 _READS = 0.7
 """A program limits what is read where a full window would carry more than so: else both do."""
 _PAYLOAD, _AS_READ, _FILLS, _NARROW = 0.93, 1.03, 0.25, 0.75
@@ -51,8 +53,11 @@ Rule = tuple[str, bool, bool]
 
 def _losses(lost: int, lost_events: int, dropped: int, drop_events: int, packets: int) -> Iterator[Rule]:
     least = max(_STRONG_SHARE * packets, _MAIN * (lost + dropped))
-    yield "lossy-path", lost_events >= _LOSSES and lost >= least, lost > 0
-    yield "queue-overflow", drop_events >= _OVERFLOWS and dropped >= least, dropped > 0
+    # Next to a long overflow random losses are few of all, and halve the window as often.
+    burst = lost_events >= _LOSSES and drop_events >= 1 and dropped >= max(_LONG, lost)
+    many = lost >= least or (burst and lost >= _STRONG_SHARE * packets)
+    yield "lossy-path", lost_events >= _LOSSES and many, lost > 0
+    yield "queue-overflow", (drop_events >= _OVERFLOWS or burst) and dropped >= least, dropped > 0
     yield "losses", False, lost + dropped > 0
 
 

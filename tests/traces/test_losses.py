@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +81,58 @@ def test_bursts_at_a_full_queue_show_beside_many_single_losses() -> None:
     blamed = judged(waits, events, packets)
     assert blamed.queued[:3].all()
     assert blamed.at_random == pytest.approx(90, abs=2)
+
+
+def nearly_empty(chance: np.random.Generator) -> np.ndarray:
+    """What waits where one slow start filled a queue of 40 ms, and random losses keep it empty since then."""
+    ramp, full = MS_PS * 40 * chance.random(500), np.full(200, 40 * MS_PS)
+    return np.concatenate([ramp, full, MS_PS * chance.exponential(0.4, 10_000)])
+
+
+@pytest.mark.parametrize("bursts", [(81, 34), (60,), (12, 9)])
+def test_a_slow_start_that_overflows_a_queue_shows_beside_random_losses(bursts: tuple[int, ...]) -> None:
+    chance = np.random.default_rng(10)
+    for singles in range(8, 31):
+        waits = nearly_empty(chance)
+        events = np.concatenate([np.full(len(bursts), 40 * MS_PS), MS_PS * chance.exponential(0.4, singles)])
+        packets = np.concatenate([bursts, np.ones(singles)])
+        blamed = judged(waits, events, packets)
+        assert blamed.decided
+        assert blamed.queued.tolist() == [True] * len(bursts) + [False] * singles
+
+
+@pytest.mark.parametrize("mean", [2, 5, 15])
+@pytest.mark.parametrize("waiting", [sawtooth, nearly_empty])
+def test_bursts_that_a_path_loses_whatever_waits_are_no_overflows(
+    waiting: Callable[[np.random.Generator], np.ndarray], mean: int
+) -> None:
+    chance = np.random.default_rng(11)
+    wrong = 0
+    for _ in range(200):
+        waits = waiting(chance)
+        events = chance.choice(waits, size=chance.integers(6, 40))
+        wrong += bool(judged(waits, events, chance.geometric(1 / mean, len(events))).queued.any())
+    # 5 % may be: 10, with a standard error of 3.1.
+    assert wrong <= 10 + 2 * 3.1
+
+
+def test_an_outage_where_nothing_waits_is_no_overflow() -> None:
+    chance = np.random.default_rng(12)
+    for singles in range(8, 31):
+        waits = nearly_empty(chance)
+        events = MS_PS * np.concatenate([[0.3], chance.exponential(0.4, singles).clip(0, 1.5)])
+        assert not judged(waits, events, np.concatenate([[60], np.ones(singles)])).queued.any()
+
+
+def test_a_step_of_less_than_what_hosts_add_leaves_random_losses_random() -> None:
+    """Five events on a path that is mostly idle, of which three waited half a millisecond more than usual."""
+    chance = np.random.default_rng(13)
+    waits = MS_PS * np.concatenate([chance.exponential(0.38, 29_100), chance.uniform(1.5, 8, 900)])
+    events = MS_PS * np.array([4.94, 0.9, 0.49, 1.34, 0.19])
+    sure, unsure = (
+        blame(waits, np.ones(len(waits)), events, 0.48 * MS_PS, None, 0.0, slight) for slight in (MS_PS, 0.0)
+    )
+    assert (sure.decided, unsure.decided) == (True, False)
 
 
 def test_losses_that_come_when_more_waits_than_usual_are_not_taken_for_random() -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from weirlab.cli.app import application
 from weirlab.records import Records
 from weirlab.runs import run, simulate
-from weirlab.scenario import load
+from weirlab.scenario import load, loads
 from weirlab.traces import Finding, diagnose, diagnose_records, probing, read_trace
 
 ALONE = {"traffic.cross.start": "7.4 s", "traffic.cross.stop": "7.5 s"}
@@ -45,6 +45,45 @@ def test_the_flawed_sender_has_lost_its_ramps_is_blind_and_keeps_recovering(flaw
     # Each recovery and each timeout outside of one begins a time without streams.
     assert episodes["timeouts"] == connection["recovery_failures"] > 0
     assert episodes["recoveries"] == connection["recoveries"]
+
+
+OVERFLOW = """
+weirlab: 1
+name: overflow
+network:
+  kind: dumbbell
+  pairs: 1
+  access: {rate: 1 Gbit/s, delay: 10 us}
+  bottleneck: {rate: 30 Mbit/s, delay: 20 ms, loss: {kind: random, ratio: 0.15 %}}
+queues: {neck: {at: left->right, kind: drop-tail, limit: 150 kB}}
+traffic:
+  bulk:
+    from: left-0
+    to: right-0
+    source: {kind: bulk}
+    transport: {kind: tcp, congestion_control: {kind: reno}}
+run: {duration: 6 s, seed: 2}
+record:
+  wire: {frames: [left-0->left, left->left-0], as: pcapng}
+"""
+
+
+def test_an_overflow_beside_random_losses_has_its_packets_and_the_path_its_own(tmp_path: Path) -> None:
+    done = run(loads(OVERFLOW))
+    causes = dict(done.records["cause_names"].select("cause", "name").rows())
+    drops = done.records["drops"].group_by("cause").agg(pl.col("frames").sum())
+    counted = {causes[cause]: frames for cause, frames in drops.rows()}
+    capture = tmp_path / "wire-0.pcapng"
+    capture.write_bytes(done.captures[capture.name])
+    trace = read_trace(capture)
+    (sent,) = trace["flows"].filter(pl.col("payload_bytes") > 0).get_column("segments")
+    found = {finding.kind: finding.values for finding in diagnose(trace)}
+    lost = {kind: found[kind]["retransmitted_ratio"] * sent for kind in ("lossy-path", "queue-overflow")}
+    assert counted["queue-full"] > 100
+    # Random losses while the queue overflows, and those of a recovery, count with the overflow.
+    assert lost["queue-overflow"] == pytest.approx(counted["queue-full"], rel=0.05)
+    assert 4 <= lost["lossy-path"] <= counted["link-loss"]
+    assert "losses" not in found
 
 
 def test_evidence_names_streams_and_times_of_the_run(flawed: Records) -> None:

@@ -21,6 +21,9 @@ _RATIO = 10.0
 of a radio link do, goes along with random losses by less."""
 _BURST = 3
 """Packets of a burst: so many, and so many times the median of all events."""
+_FULL = 0.99
+"""The quantile of all samples that a queue reaches when it is full. The lengths of bursts speak for a queue
+there alone: a path can lose several packets at once, whatever waits."""
 _RARE = 0.5
 """A step lies where less than this share of all samples waited longer: what is usual proves nothing."""
 _TOP = 0.9
@@ -69,17 +72,20 @@ def blame(
     least_ps: float,
     packets: np.ndarray | None = None,
     blur_ps: float = 0.0,
+    slight_ps: float = 0.0,
 ) -> Blame:
     """Compare what waited when something was lost (`events_ps`) with what waits at all (`waits_ps`, of which
     there are so many `samples`). Less than `least_ps` is no queue. An event lost so many `packets`; None:
-    one each. What waited is known to `blur_ps`.
+    one each. What waited is known to `blur_ps`. Less than `slight_ps` is what hosts add, too: a step
+    there that is not proven leaves a constant as likely as it is.
 
     The likelihood is that of a Poisson process whose rate is one constant below a step and another, larger
     one, above; the step is where it is greatest. Single losses and bursts have rates of their own, since a
     queue that overflows mostly loses several packets at once and a path one here and there: a path that loses
-    at random hides no full queue beside it.
+    at random hides no full queue beside it. Where the queue was full, how many packets an event lost is
+    evidence, too: a path loses as many whatever waits, be it one each or, in bursts, more.
 
-    Source: Cox 1955, Poisson processes whose rates differ
+    Source: Cox 1955, Poisson processes whose rates differ; Gilbert 1960, bursts of geometric lengths
     DEVIATION: where the ratio decides nothing, as when a queue was full nearly always, or when few events are
     known, a queue that loses when it is full is compared with a constant.
     """
@@ -91,7 +97,7 @@ def blame(
     kinds = [np.ones(len(events), bool)]
     step, gain = _best(events, kinds, lowest, seen)
     apart = _kinds(packets, len(events))
-    step_apart, gain_apart = _best(events, apart, lowest, seen)
+    step_apart, gain_apart = _best(events, apart, lowest, seen, packets)
     if gain_apart >= max(gain, _EVIDENCE) + _MORE:
         kinds, step, gain = apart, step_apart, gain_apart
     told = None
@@ -113,7 +119,7 @@ def blame(
     fills = level >= _BAND * seen.quantile(_USUAL)
     if count and fills and ratio > (gain if told else _LIKELIER):
         return Blame(np.ones(len(events), bool), 0.0, full)
-    most = step is not None and (events >= step).sum() > _BELOW * len(events)
+    most = step is not None and step >= slight_ps and (events >= step).sum() > _BELOW * len(events)
     decided = not (most and gain >= _LIKELIER) and _even(events, seen, None, blur_ps)
     return told or Blame(np.zeros(len(events), bool), float(len(events)), None, decided)
 
@@ -145,14 +151,21 @@ class _Seen:
 
 
 def _best(
-    events: np.ndarray, kinds: list[np.ndarray], lowest: float, seen: _Seen
+    events: np.ndarray,
+    kinds: list[np.ndarray],
+    lowest: float,
+    seen: _Seen,
+    packets: np.ndarray | None = None,
 ) -> tuple[float | None, float]:
-    """The likeliest step, common to all kinds, and its gain over constants."""
+    """The likeliest step, common to all kinds, and its gain over constants: in how often they are, and, where
+    `packets` of each are given, in how many packets they lose."""
     step, best = None, 0.0
-    top = _TOP * seen.quantile(_USUAL)
+    top, full = _TOP * seen.quantile(_USUAL), _TOP * seen.quantile(_FULL)
     for place in np.unique(events[events >= lowest]):
         time = seen.above(float(place)) + int((events >= place).sum())
         gain = sum(_gain(events[kind], float(place), time, seen.total) for kind in kinds)
+        if gain and packets is not None and place >= full:
+            gain += _longer(packets[events >= place], packets[events < place])
         if (time <= _RARE * seen.total or place >= top) and gain > best:
             step, best = float(place), gain
     return step, best
@@ -193,6 +206,20 @@ def _gain(events: np.ndarray, step: float, time: float, total: float) -> float:
     count = int((events >= step).sum())
     below = len(events) - count
     return _log_rate(count, time) + _log_rate(below, total - time) - _log_rate(len(events), total)
+
+
+def _longer(above: np.ndarray, below: np.ndarray) -> float:
+    """Logarithm of the likelihood ratio of events that lose more packets each `above` a step than `below`,
+    over one mean for all; their numbers are geometric. A few more fall in a longer round trip by chance."""
+    if not len(above) or not len(below) or above.mean() < _BURST * below.mean():
+        return 0.0
+    return _log_length(above) + _log_length(below) - _log_length(np.concatenate([above, below]))
+
+
+def _log_length(packets: np.ndarray) -> float:
+    mean = float(packets.mean())
+    more = (mean - 1) * float(np.log((mean - 1) / mean)) if mean > 1 else 0.0
+    return len(packets) * (more - float(np.log(mean)))
 
 
 def _by_step(events: np.ndarray, kinds: list[np.ndarray], step: float, seen: _Seen, blur_ps: float) -> Blame:

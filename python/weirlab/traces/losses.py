@@ -45,6 +45,8 @@ _QUEUE_SEGMENTS = 2
 _BLUR_PS = 2e9
 """Stamps of acknowledgments count milliseconds: behind a capture what is shorter than two of them is known
 of the first packet of each alone."""
+_SLIGHT_PS, _SLIGHT = 1e9, 0.02
+"""What hosts add to a round trip: up to a millisecond, where that is no more than this share of it."""
 _SHOWN = 6
 """Losses from which a queue that short would show nevertheless."""
 _SHORT = 2.0
@@ -373,13 +375,17 @@ def _events(lost: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     events: dict[tuple[int, int, int | None], dict[str, Any]] = {}
     columns = ("flow", "before", "sent_ps", "beside_ps", "recovery", "start", "end")
+    # Results of earlier versions lack the places.
+    lost = lost.with_columns(
+        pl.lit(None, pl.UInt64).alias(name) for name in columns if name not in lost.columns
+    )
     for flow, before, sent, beside, recovery, start, end in (
         lost.sort("sent_ps", "start").select(*columns).iter_rows()
     ):
         apart = (round_trip_ps(facts[flow]) or 1e11) if recovery is None else math.inf
         key = (flow, before, recovery)
         event = events.get(key)
-        follows = event is not None and recovery is None and start == event["end"]
+        follows = event is not None and recovery is None and start is not None and start == event["end"]
         if event is None or not (follows or sent - event["t_ps"] <= apart):
             event = {"flow": flow, "before": before, "t_ps": sent, "packets": 0, "burst": 0, "waits": []}
             events[key] = event
@@ -430,6 +436,7 @@ def _of_part(
         wait_ps=pl.col("wait_ps") + pl.col("shift").fill_null(0.0)
     )
     waited = known.get_column("wait_ps").to_numpy()
+    trips = [round_trip_ps(row) or 0.0 for row in flows.iter_rows(named=True)]
     judged = blame(
         seen.get_column("wait").to_numpy(),
         seen.get_column("samples").to_numpy(),
@@ -437,6 +444,7 @@ def _of_part(
         least_ps,
         known.get_column("burst").to_numpy(),
         _BLUR_PS * side,
+        min(_SLIGHT_PS, _SLIGHT * min(trips, default=0.0)),
     )
     seldom = side == 1 and judged.step_ps is None and 0 < len(waited) < _SHOWN
     blurred = seldom and least_ps < waited.max() < _BLUR_PS
