@@ -72,6 +72,73 @@ def test_where_windows_bind_the_advice_says_so(tmp_path):
     assert [limit.what for limit in found.limits] == ["window"]
 
 
+LONG = {
+    "network.link": {
+        "rate": "200 Mbit/s",
+        "delay": "40 ms",
+        "framing": "none",
+        "loss": {"kind": "random", "ratio": "0.05 %"},
+    },
+    "queues.bottleneck.limit": "2 MB",
+    "traffic.bulk.transport.window": "1 MiB",
+    "traffic.bulk.transport.congestion_control.kind": "cubic",
+    "study.factors": {"traffic.bulk.streams": ["1", "4"]},
+}
+
+
+def test_transfers_that_have_not_settled_are_told_with_how_long_they_should_take(tmp_path):
+    found = advice(tmp_path, changes=LONG)
+    drift = found.drift
+    assert drift is not None
+    assert drift.low <= drift.change <= drift.high < 0
+    text = advice_text(found)
+    assert f"{-100 * drift.change:.0f} % slower in the second half" in text
+    assert f"--for {drift.try_s:g}s" in text
+    assert "Longer transfers carry less" in text
+    assert "longer transfers carry more" not in text.lower()
+    # Transfers of the time that is named have settled, at less.
+    lasting = advice(tmp_path / "long", changes={**LONG, "campaign.cycle.0.for": f"{drift.try_s} s"})
+    assert lasting.drift is None
+    assert lasting.choice.goodput_bps < 0.8 * found.choice.goodput_bps
+    assert "settled" not in advice_text(lasting)
+
+
+def test_a_link_that_is_full_before_losses_tell_is_said_not_to_stay_full(tmp_path):
+    rare = {"network.link.loss": {"kind": "random", "ratio": "0.01 %"}}
+    (full,) = advice(tmp_path, changes=LONG | rare).limits
+    assert full.what == "bottleneck"
+    assert "the losses at random leave about " in full.evidence
+    (kept,) = advice(tmp_path / "none", changes=LONG | {"network.link.loss": None}).limits
+    assert "losses" not in kept.evidence
+
+
+def test_a_rate_above_what_losses_leave_is_said_to_be_above(tmp_path):
+    found = advice(tmp_path, changes=LONG | {"network.link.loss": {"kind": "random", "ratio": "0.02 %"}})
+    (loss,) = (each.evidence for each in found.limits if each.what == "loss")
+    assert "in the long run; the " in loss
+    assert "are above that and not expected to last" in loss
+    assert "e+" not in loss
+
+
+def test_a_choice_at_the_edge_of_what_was_tried_is_said_to_be_there(tmp_path):
+    windows = {"traffic.bulk.streams": ["1", "2"], "traffic.bulk.transport.window": ["16 KiB", "32 KiB"]}
+    text = advice_text(advice(tmp_path, changes={"study.factors": windows}))
+    assert "2 is the most streams that were tried: try more." in text
+    assert "32 KiB is the largest window that was tried: try larger ones." in text
+    full = advice_text(
+        advice(tmp_path / "full", changes={"study.factors": {"traffic.bulk.streams": ["1", "4"]}})
+    )
+    assert "Limited by bottleneck" in full
+    assert "that were tried" not in full
+
+
+@pytest.mark.parametrize(("size", "told"), [(1 << 20, "1 MiB"), (3 << 19, "1536 KiB"), (1_000_000, "1 MB")])
+def test_a_window_has_the_unit_in_which_it_was_probably_written(tmp_path, size, told):
+    found = advice(tmp_path, changes={"study": None, "campaign.cycles": 3})
+    choice = dataclasses.replace(found.choice, window_bytes=size)
+    assert f"of {told} (reno)" in advice_text(dataclasses.replace(found, choice=choice))
+
+
 @pytest.mark.parametrize(
     ("changes", "limit"),
     [

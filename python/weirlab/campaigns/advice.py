@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weirlab.campaigns.campaign import Campaign
-from weirlab.campaigns.causes import Limit, limits
+from weirlab.campaigns.causes import Drift, Limit, drift, limits
 from weirlab.campaigns.plan import Plan
 from weirlab.campaigns.summary import goodput_bps
 from weirlab.errors import InputError
@@ -65,6 +65,8 @@ class Advice:
     """What the choice adds to the delay of others."""
     certainty: float
     """Share of the draws of cycles in which the same choice was the best."""
+    drift: Drift | None = None
+    """How the choice's streams changed while they ran; None where they had settled."""
 
 
 def advise(campaign: Campaign, *, most_delay_s: float | None = None, share: float = SHARE) -> Advice:
@@ -109,6 +111,7 @@ def advise(campaign: Campaign, *, most_delay_s: float | None = None, share: floa
         goodput_interval_bps=_interval([_median(goodputs[best, draw]) for draw in draws]),
         delay_interval_s=_interval([_median(delays[best, draw]) for draw in draws]),
         certainty=float(np.mean(same)),
+        drift=drift(campaign, choice.point),
     )
 
 

@@ -21,7 +21,7 @@ from weirlab.heavy import np
 from weirlab.results import usable_cpus
 from weirlab.scenario.network.path import Line, PathPlan
 from weirlab.scenario.testbeds import Sim
-from weirlab.stats import effective_window, median
+from weirlab.stats import effective_window, mean_interval, median
 
 FULL_LINK = 0.95
 """Share of what a path can carry from which on it is full."""
@@ -40,6 +40,16 @@ _MUCH_MORE = 1.5
 not explain it."""
 _WAITING = 1.1
 """A round trip is longer by packets that wait from this factor of the least one on."""
+_START = 0.2
+"""Share of a transfer in which it starts."""
+_LEAST_INTERVALS = 4
+_DRIFT = 0.05
+"""A change from half to half that matters, as a share."""
+_LONGER = 4.0
+"""Times the duration that is tried where transfers have not settled."""
+_LOSSES_TO_SETTLE = 10
+"""Per stream, until a window that losses hold is near its mean."""
+_TIMES_S = (5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0)
 _MOST_LANES = 8
 """Of more than these, what is carried is near to a whole number of lanes by chance."""
 _PART = 0.2
@@ -62,6 +72,44 @@ class Limit:
     evidence: str
 
 
+@dataclass(frozen=True)
+class Drift:
+    """Transfers that became slower or faster while they ran: a longer one carries another rate."""
+
+    change: float
+    """Mean rate of a stream in the second half less the first, as a share of the first; the start is left
+    out, a fifth of the transfer."""
+    low: float
+    """The change lies from here to `high` with 95 % confidence."""
+    high: float
+    try_s: float
+    """How long transfers should take [s]."""
+
+
+def drift(campaign: Campaign, point: int) -> Drift | None:
+    """Whether the streams of a point have not settled: each paired with itself, over streams and cycles, by
+    Student's t. None where the interval holds zero, for less than 5 %, and for series of fewer than four
+    intervals after the start."""
+    made = _made(campaign, point)
+    pairs = [pair for _, m in made if m.transfer is not None for pair in _settled_halves_bps(m.transfer)]
+    found = mean_interval([second - first for first, second in pairs])
+    mean = math.fsum(first for first, _ in pairs)
+    if found is None or found.count < 2 or not mean or found.low <= 0 <= found.high:
+        return None
+    first = mean / len(pairs)
+    if abs(found.mean) < _DRIFT * first:
+        return None
+    what, load = _loaded(made)
+    lasts_s = load.seconds(what.duration_s)
+    try_s = _LONGER * lasts_s
+    path = campaign.plan.paths[point]
+    if (bound := _loss_bound_bps(load, made, path)) < math.inf:
+        # Losses keep a window near its mean after some of them: so many packets apart, at that rate.
+        bits_apart = 8 * _segment_bytes(path, load) / _lost_share(load, made, path) if path else 0.0
+        try_s = max(try_s, _LOSSES_TO_SETTLE * bits_apart * load.streams / bound)
+    return Drift(found.mean / first, found.low / first, found.high / first, _round_s(try_s))
+
+
 def limits(
     campaign: Campaign,
     point: int,
@@ -78,20 +126,16 @@ def limits(
             the streams back, either, so that they tell of a full link only beside packets that wait.
     """
     plan = campaign.plan
-    made = [
-        (plan.measured(kept.place), kept.measurement)
-        for kept in campaign.kept
-        if kept.place.point == point and kept.measurement is not None
-        if kept.measurement.transfer is not None
-    ]
-    load = next((what.load for what, _ in made if what.load is not None), None)
-    if load is None:
+    made = _made(campaign, point)
+    if all(what.load is None for what, _ in made):
         return []
+    _, load = _loaded(made)
     ceiling = _shared_ceiling_bps(plan, point, load, made)
     cpus = list(_cpus(made))
     full = _full(made, ceiling, FULL_LINK)
+    bound = _loss_bound_bps(load, made, plan.paths[point])
     if full is not None:
-        return [full]
+        return [_not_for_long(full, made, bound)]
     lanes = _full_lanes(plan.paths[point], load, made)
     if lanes is not None:
         return [lanes]
@@ -111,7 +155,7 @@ def limits(
         return [*cpus, way_back]
     if window is not None:
         return [*cpus, window]
-    start = _start(made, ceiling)
+    start = _start(made, ceiling, bound)
     if start is not None:
         return [*cpus, start]
     found = [*cpus, *_losses(load, made, plan.paths[point], ceiling)]
@@ -121,6 +165,21 @@ def limits(
         plan.paths[point], load, made, ceiling, _NEARLY_FULL
     )
     return list(_busy_host(made)) if nearly is None else [nearly]
+
+
+def _made(campaign: Campaign, point: int) -> list[tuple[Measured, Measurement]]:
+    """The measurements of a point that have a transfer."""
+    return [
+        (campaign.plan.measured(kept.place), kept.measurement)
+        for kept in campaign.kept
+        if kept.place.point == point and kept.measurement is not None
+        if kept.measurement.transfer is not None
+    ]
+
+
+def _loaded(made: Sequence[tuple[Measured, Measurement]]) -> tuple[Measured, Load]:
+    """The first step with a load; there is one."""
+    return next((what, what.load) for what, _ in made if what.load is not None)
 
 
 def ceiling_bps(path: PathPlan, load: Load, duration_s: float) -> float | None:
@@ -254,6 +313,20 @@ def _full(made: Sequence[tuple[Measured, Measurement]], ceiling: float | None, s
     return Limit("bottleneck", text)
 
 
+def _not_for_long(full: Limit, made: Sequence[tuple[Measured, Measurement]], bound: float) -> Limit:
+    """A full link, with the notice that losses at random do not leave it so."""
+    own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
+    if own <= _MUCH_MORE * bound:
+        return full
+    text = f"; the losses at random leave about {_mbit(bound)} Mbit/s in the long run, less than was measured"
+    return Limit(full.what, full.evidence + text)
+
+
+def _mbit(rate_bps: float) -> str:
+    """In Mbit/s, to two digits."""
+    return f"{float(f'{rate_bps / 1e6:.2g}'):.10g}"
+
+
 def _full_lanes(
     path: PathPlan | None, load: Load, made: Sequence[tuple[Measured, Measurement]]
 ) -> Limit | None:
@@ -385,15 +458,16 @@ def _window(plan: Plan, load: Load, made: Sequence[tuple[Measured, Measurement]]
     return Limit("window", f"{text} ({load.window_bytes / 1e3:.1f} kB asked for)")
 
 
-def _start(made: Sequence[tuple[Measured, Measurement]], ceiling: float | None) -> Limit | None:
-    """Transfers that fill the link as soon as they have got going, and are short beside that."""
+def _start(made: Sequence[tuple[Measured, Measurement]], ceiling: float | None, bound: float) -> Limit | None:
+    """Transfers that fill the link as soon as they have got going, and are short beside that. Not where
+    losses leave less in the long run: longer ones carry less then."""
     if ceiling is None or not math.isfinite(ceiling):
         return None
     halves = [half for _, m in made if m.transfer is not None for half in _halves_bps(m.transfer)]
     if not halves:
         return None
     first, second = (median([pair[side] for pair in halves]) for side in (0, 1))
-    if second < FULL_LINK * ceiling or first >= FULL_LINK * second:
+    if second < FULL_LINK * ceiling or first >= FULL_LINK * second or bound < second:
         return None
     text = f"the link is full in the second half of a transfer ({second / 1e6:.2f} Mbit/s)"
     return Limit("start", f"{text}, and not in the first ({first / 1e6:.2f}): longer transfers carry more")
@@ -407,6 +481,41 @@ def _halves_bps(transfer: Transfer) -> list[tuple[float, float]]:
         return []
     rates = np.sum([each[:length] for each in received], axis=0)
     return [(float(np.mean(rates[: length // 2])), float(np.mean(rates[(length + 1) // 2 :])))]
+
+
+def _settled_halves_bps(transfer: Transfer) -> list[tuple[float, float]]:
+    """Goodput of each stream in both halves of a transfer without its start."""
+    halves = []
+    for stream in transfer.streams:
+        rates = stream.received_bps or stream.rates_bps
+        rest = rates[max(1, math.ceil(_START * len(rates))) :]
+        if len(rest) >= _LEAST_INTERVALS:
+            half = len(rest) // 2
+            halves.append((math.fsum(rest[:half]) / half, math.fsum(rest[-half:]) / half))
+    return halves
+
+
+def _round_s(seconds: float) -> float:
+    """The next time that people write."""
+    return next((each for each in _TIMES_S if each >= seconds), _TIMES_S[-1])
+
+
+def _lost_share(load: Load, made: Sequence[tuple[Measured, Measurement]], path: PathPlan | None) -> float:
+    """Of the segments, what the path lost at random."""
+    if path is None:
+        return 0.0
+    streams = _streams(made)
+    segments = sum(stream.received_bytes for stream in streams) / _segment_bytes(path, load)
+    segments += sum(stream.retransmits or 0 for stream in streams)
+    return sum(_that_way(m, "lost", load) for _, m in made) / segments if segments else 0.0
+
+
+def _loss_bound_bps(load: Load, made: Sequence[tuple[Measured, Measurement]], path: PathPlan | None) -> float:
+    """What the losses at random that the path counted leave to a load; infinite where that is not known."""
+    rtts = [stream.mean_rtt_s for stream in _streams(made) if stream.mean_rtt_s is not None]
+    if path is None or not rtts:
+        return math.inf
+    return loss_bound_bps(load, _lost_share(load, made, path), median(rtts), _segment_bytes(path, load))
 
 
 def _losses(
@@ -430,12 +539,15 @@ def _losses(
     if not lost + dropped:
         return
     reported += f"; the path lost {lost} packets at random and {dropped} in queues"
-    rtts = [stream.mean_rtt_s for stream in streams if stream.mean_rtt_s is not None]
     own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
-    bound = loss_bound_bps(load, lost / (segments + resent), median(rtts), segment) if rtts else math.inf
+    bound = _loss_bound_bps(load, made, path)
     by_loss = lost > 0 and (not dropped or bound < (math.inf if ceiling is None else ceiling))
     if by_loss:
-        leaves = f", which leave about {bound / 1e6:.2g} Mbit/s" if math.isfinite(bound) else ""
+        leaves = ""
+        if math.isfinite(bound):
+            leaves = f", which leave about {_mbit(bound)} Mbit/s in the long run"
+            if own > _MUCH_MORE * bound:
+                leaves += f"; the {own / 1e6:.2f} Mbit/s measured are above that and not expected to last"
         yield Limit("loss", reported + leaves)
     if dropped > _PART * (dropped + lost) and (not by_loss or bound > _MUCH_MORE * own):
         yield Limit("buffer", reported)

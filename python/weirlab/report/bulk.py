@@ -384,7 +384,10 @@ def _counted(count: int, what: str) -> str:
 
 def _window(size_bytes: int) -> str:
     """In the unit in which it was probably written."""
-    return str(Size(size_bytes)) if size_bytes % 1024 else f"{size_bytes >> 10} KiB"
+    for shift, unit in ((20, "MiB"), (10, "KiB")):
+        if not size_bytes % (1 << shift):
+            return f"{size_bytes >> shift} {unit}"
+    return str(Size(size_bytes))
 
 
 def advice_text(advice: Advice) -> str:
@@ -399,10 +402,12 @@ def advice_text(advice: Advice) -> str:
         f"({low:.2f} to {high:.2f}); others wait {fixed(1e3 * choice.delay_s, 2)} ms longer "
         f"({fixed(least, 2)} to {fixed(most, 2)}).",
         _certainty_text(advice),
+        *_drift_texts(advice),
         *(f"Limited by {limit.what}: {limit.evidence}." for limit in advice.limits),
     ]
     if not advice.limits:
         lines.append("Nothing that was measured limits it: larger windows or more streams may carry more.")
+    lines += _edge_texts(advice)
     greatest = advice.alternatives[0]
     if greatest.point != choice.point:
         lines.append(
@@ -410,6 +415,37 @@ def advice_text(advice: Advice) -> str:
             f"there others wait {fixed(1e3 * greatest.delay_s, 2)} ms longer."
         )
     return "\n".join(lines)
+
+
+def _drift_texts(advice: Advice) -> list[str]:
+    """That the transfers had not settled, and how long they should take."""
+    found = advice.drift
+    if found is None:
+        return []
+    word, more = ("slower", "less") if found.change < 0 else ("faster", "more")
+    low, high = sorted(abs(100 * end) for end in (found.low, found.high))
+    return [
+        "The transfers have not settled: after the start, streams are "
+        f"{abs(100 * found.change):.0f} % {word} in the second half than in the first ({low:.0f} to "
+        f"{high:.0f} %). Longer transfers carry {more}: try {found.try_s:g} s (--for {found.try_s:g}s, or "
+        "'for' in a file)."
+    ]
+
+
+def _edge_texts(advice: Advice) -> list[str]:
+    """That the choice lies at the edge of what was tried, where the link is not full."""
+    if any(limit.what == "bottleneck" for limit in advice.limits):
+        return []
+    choice = advice.choice
+    alike = [each for each in advice.alternatives if each.congestion_control == choice.congestion_control]
+    streams = {each.streams for each in alike}
+    windows = {each.window_bytes for each in alike if each.window_bytes is not None}
+    texts = []
+    if len(streams) > 1 and choice.streams == max(streams):
+        texts.append(f"{choice.streams} is the most streams that were tried: try more.")
+    if choice.window_bytes is not None and len(windows) > 1 and choice.window_bytes == max(windows):
+        texts.append(f"{_window(choice.window_bytes)} is the largest window that was tried: try larger ones.")
+    return texts
 
 
 def _certainty_text(advice: Advice) -> str:
