@@ -100,3 +100,37 @@ def test_python_gives_the_same_changes_as_frames(weir, runs):
     assert found.differences.get_column("pairs").to_list() == [4] * found.differences.height
     assert found.settings.filter(of="scenario").get_column("name").to_list() == ["traffic.a.source.load"]
     assert "quantities" in str(found.summary())
+
+    with pytest.raises(weirlab.WeirlabError, match="kept nowhere"):
+        weirlab.compare(runs[0], weirlab.run("incast"))
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda document: document.pop("goals"), "it has no list 'goals'; restore the file, or search again"),
+        (lambda document: document.update(goals=5), "it has no list 'goals'"),
+        (
+            lambda document: document["goals"][0].pop("name"),
+            "goal 1 of 2: not the result of a search: it has no",
+        ),
+        (
+            lambda document: document["goals"][0].pop("upper"),
+            "goal 1 of 2: not the result of a search: 'upper' is",
+        ),
+        (lambda document: document["goals"][0].update(lower=5), "'lower' needs a 'load_fps' above 0 (got 5)"),
+    ],
+    ids=["goals", "number", "name", "upper", "rate"],
+)
+def test_a_damaged_search_is_refused_in_words(weir, tmp_path, damage, said):
+    for name in ("slow", "fast"):
+        weir("search", "search.yaml", "--out", tmp_path / name)
+    file = tmp_path / "fast" / "result.json"
+    document = json.loads(file.read_text())
+    damage(document)
+    file.write_text(json.dumps(document))
+    outcome = weir("compare", tmp_path / "slow", tmp_path / "fast")
+    assert outcome.code == 2
+    assert f"{file}: " in outcome.err
+    assert said in outcome.err
+    assert "Error(" not in outcome.err

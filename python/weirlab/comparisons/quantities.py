@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -194,19 +195,14 @@ def _short(factor: str) -> str:
 
 def _search(name: str, directory: Path, manifest: Manifest) -> Compared:
     path = directory / "result.json"
-    document = read_json(path)
-    try:
-        found = [
-            Quantity(
-                name=str(goal["name"]),
-                unit="frame/s",
-                bounds=(float(goal["lower"]["load_fps"]), float(goal["upper"]["load_fps"])),
-            )
-            for goal in document["goals"]
-            if goal["lower"] is not None and goal["upper"] is not None
-        ]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: not the result of a search: {error!r}") from error
+    goals = read_json(path).get("goals")
+    if not isinstance(goals, list):
+        raise InputError(f"{path}: not the result of a search: it has no list 'goals'; {_AGAIN}")
+    found = [
+        Quantity(name=str(goal["name"]), unit="frame/s", bounds=bounds)
+        for place, goal in enumerate(goals, start=1)
+        if (bounds := _bounds(goal, f"{path}: goal {place} of {len(goals)}")) is not None
+    ]
     return Compared(
         name=name,
         directory=directory,
@@ -215,6 +211,29 @@ def _search(name: str, directory: Path, manifest: Manifest) -> Compared:
         quantities=found,
         repeats="seeds",
     )
+
+
+_AGAIN = "restore the file, or search again"
+
+
+def _bounds(goal: Any, place: str) -> tuple[float, float] | None:
+    """The rates between which a goal is; None where one was not found. Raises InputError."""
+    if not isinstance(goal, Mapping) or not isinstance(goal.get("name"), str):
+        raise InputError(f"{place}: not the result of a search: it has no 'name'; {_AGAIN}")
+    rates = []
+    for side in ("lower", "upper"):
+        if side not in goal:
+            raise InputError(f"{place}: not the result of a search: '{side}' is missing; {_AGAIN}")
+        if goal[side] is None:
+            return None
+        rate = goal[side].get("load_fps") if isinstance(goal[side], Mapping) else None
+        if not isinstance(rate, int | float) or rate <= 0:
+            raise InputError(
+                f"{place}: not the result of a search: '{side}' needs a 'load_fps' above 0 "
+                f"(got {goal[side]!r}); {_AGAIN}"
+            )
+        rates.append(float(rate))
+    return rates[0], rates[1]
 
 
 def _campaign(name: str, directory: Path, manifest: Manifest) -> Compared:
