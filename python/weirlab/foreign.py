@@ -13,6 +13,10 @@ from weirlab.errors import ForeignFault, WeirlabError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+NO_FAULT = (KeyboardInterrupt, GeneratorExit)
+"""What code may raise without a fault of it. All else is one, `SystemExit` and panics of compiled packages
+included, which are no `Exception`."""
+
 
 def kinds(group: str) -> list[str]:
     """The kinds that installed packages add to a group, each once."""
@@ -47,7 +51,7 @@ def source(group: str, kind: str) -> str:
     )
 
 
-def fault(group: str, kind: str, what: str, error: Exception) -> str:
+def fault(group: str, kind: str, what: str, error: BaseException) -> str:
     """What went wrong in the code of another package, where in it, whose it is, and what to do.
 
     Args:
@@ -60,7 +64,7 @@ def fault(group: str, kind: str, what: str, error: Exception) -> str:
 
 @contextmanager
 def blamed(owner: type, group: str, kind: str, what: str) -> Iterator[None]:
-    """Tell of a failure in this block as one of the package that adds ``kind``, where the class ``owner``
+    """Report a failure in this block as one of the package that adds ``kind``, where the class ``owner``
     comes from another package. What Weirlab raises on purpose passes.
 
     Raises:
@@ -68,15 +72,15 @@ def blamed(owner: type, group: str, kind: str, what: str) -> Iterator[None]:
     """
     try:
         yield
-    except WeirlabError:
+    except (WeirlabError, *NO_FAULT):
         raise
-    except Exception as error:
+    except BaseException as error:
         if not is_foreign(owner):
             raise
         raise ForeignFault(fault(group, kind, what, error)) from error
 
 
-def _place(error: Exception, module: str) -> str:
+def _place(error: BaseException, module: str) -> str:
     """The innermost line of the package that led to an error, in brackets; empty where there is none."""
     home = module.split(".")[0]
     lines = [

@@ -387,6 +387,7 @@ def test_a_fault_that_is_none_of_the_users_stays_a_bug(
         ("lab.py", "x = 1\nDEVICES = {'x': y}", r"lab.py:2: NameError"),
         ("lab.py", "x = 1\nDEVICES = {", r"lab.py:2: SyntaxError: '\{' was never closed"),
         ("lab.py", "x = 1\nraise SystemExit(3)", r"lab.py:2: SystemExit: 3"),
+        ("lab.py", "x = 1\nraise BaseException(3)", r"lab.py:2: BaseException: 3"),
         ("lab.yaml", "DEVICES: {}", "is no Python file"),
         ("lab.py", "DEVICES = 3", "DEVICES must be a dict by name"),
         ("lab.py", "DEVICES = {'x': 3}", "device 'x' must have a method received_frames"),

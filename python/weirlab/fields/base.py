@@ -28,7 +28,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from weirlab.errors import UnitError, WeirlabError
-from weirlab.foreign import fault, point_of
+from weirlab.foreign import NO_FAULT, fault, point_of
 
 V = TypeVar("V")
 
@@ -183,9 +183,9 @@ class OpenKinds(_Chosen):
                 return own(value)
             try:
                 return _reader(model).validate_python(value)
-            except (ValidationError, WeirlabError):
+            except (ValidationError, WeirlabError, *NO_FAULT):
                 raise
-            except Exception as error:
+            except BaseException as error:
                 raise UnitError(fault(self.group, kind, "reading the fields", error)) from error
 
         def write(model: Model, info: SerializationInfo) -> Any:
@@ -233,7 +233,9 @@ def offered(group: str, name: str) -> tuple[str, object] | None:
         return None
     try:
         return f"'{point.value}', which an entry point of the group '{group}' names,", point.load()
-    except Exception as error:
+    except NO_FAULT:
+        raise
+    except BaseException as error:
         raise UnitError(fault(group, name, f"loading '{point.value}'", error)) from error
 
 

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import get_args
 
 from weirlab.errors import ForeignFault
 from weirlab.fields.base import kind_of
@@ -14,6 +15,11 @@ from weirlab.foreign import blamed, source
 from weirlab.scenario.plan import CONTROLLERS, Algorithm
 from weirlab.searches.base import LoadRange, SearchGoal
 from weirlab.searches.controller import Controller, Finding, Outcome, Wish
+from weirlab.searches.evidence import Evidence
+from weirlab.testbed.base import Purpose
+
+_OPTIONAL = ("loss_budget", "look_s")
+"""Fields of a wish that may be None."""
 
 
 class ForeignController:
@@ -34,7 +40,7 @@ class ForeignController:
         """Its name and its parameters."""
         with self._blamed("'settings'"):
             settings = dict(self._inner.settings())
-            json.dumps(settings)
+            json.dumps(settings, allow_nan=False)
         if "kind" not in settings:
             raise self._wrong("'settings' has no 'kind'")
         return settings
@@ -43,10 +49,19 @@ class ForeignController:
         """The next trial, within the loads."""
         with self._blamed("'ask'"):
             wish = self._inner.ask()
-        if wish is None:
-            return None
+            if wish is not None:
+                self._check(wish)
+        return wish
+
+    def _check(self, wish: object) -> None:
         if not isinstance(wish, Wish):
             raise self._wrong(f"'ask' gave {wish!r}, which is no Wish")
+        for name in ("load_fps", "duration_s", "loss_budget", "look_s", "following"):
+            value = getattr(wish, name)
+            if not isinstance(value, int | float) and not (name in _OPTIONAL and value is None):
+                raise self._wrong(f"'ask' gave {wish!r}, whose {name} is no number")
+        if wish.purpose not in get_args(Purpose):
+            raise self._wrong(f"'ask' gave {wish!r}, whose purpose is none of {', '.join(get_args(Purpose))}")
         if not self.loads.min_fps <= wish.load_fps <= self.loads.max_fps:
             raise self._wrong(
                 f"'ask' wants {wish.load_fps:g} frames/s, outside of {self.loads.min_fps:g} .. "
@@ -54,7 +69,12 @@ class ForeignController:
             )
         if not 0.0 < wish.duration_s < math.inf:
             raise self._wrong(f"'ask' wants a trial of {wish.duration_s:g} s")
-        return wish
+        if wish.loss_budget is not None and not 0.0 <= wish.loss_budget <= 1.0:
+            raise self._wrong(f"'ask' wants a loss budget of {wish.loss_budget:g}, outside of 0 .. 1")
+        if wish.look_s is not None and not 0.0 < wish.look_s < wish.duration_s:
+            raise self._wrong(
+                f"'ask' wants a look after {wish.look_s:g} s, outside of a trial of {wish.duration_s:g} s"
+            )
 
     def tell(self, outcome: Outcome) -> None:
         """Take what came of the last wish."""
@@ -71,11 +91,28 @@ class ForeignController:
         """What it holds, in the order of the goals."""
         with self._blamed("'findings'"):
             findings = list(self._inner.findings())
+            for each in findings:
+                if isinstance(each, Finding):
+                    self._check_finding(each)
         if len(findings) != len(self.goals) or not all(isinstance(each, Finding) for each in findings):
             raise self._wrong(
                 f"'findings' gave {len(findings)}, not a Finding for each of the {len(self.goals)} goals"
             )
         return findings
+
+    def _check_finding(self, finding: Finding) -> None:
+        rate, evidence = finding.conditional_throughput_fps, finding.evidence
+        for name, fits in {
+            "lower": finding.lower is None or isinstance(finding.lower, Outcome),
+            "upper": finding.upper is None or isinstance(finding.upper, Outcome),
+            "timed_out": isinstance(finding.timed_out, str),
+            "not_stationary": isinstance(finding.not_stationary, str),
+            "conditional_throughput_fps": rate is None or isinstance(rate, int | float),
+            "evidence": evidence is None or isinstance(evidence, Evidence),
+        }.items():
+            if not fits:
+                wrong = getattr(finding, name)
+                raise self._wrong(f"'findings' gave a Finding whose {name} cannot be {wrong!r}")
 
     def __deepcopy__(self, memo: dict[int, object]) -> ForeignController:
         with self._blamed("copying the controller"):

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from weirlab.errors import InputError, WeirlabError
+from weirlab.foreign import NO_FAULT
 from weirlab.searches.base import LoadRange, SearchGoal
 from weirlab.searches.binary import Binary
 from weirlab.searches.controller import Controller
@@ -89,21 +90,25 @@ def _loaded(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise InputError(f"{path}:{error.lineno}: {type(error).__name__}: {error.msg}") from error
-    except (Exception, SystemExit) as error:
+    except NO_FAULT:
+        raise
+    except BaseException as error:
         raise _fault_of(path, error) from error
     return module
 
 
 @contextmanager
 def blamed(file: Path | None, what: str) -> Iterator[None]:
-    """Tell of a failure as one of ``what``, which ``file`` defines; None: it is none of the user's."""
+    """Report a failure as one of ``what``, which ``file`` defines; None: it is none of the user's."""
     try:
         yield
     except WeirlabError as error:
         if file is not None:
             error.add_note(f"it was {what}, with what {file} defines")
         raise
-    except (Exception, SystemExit) as error:
+    except NO_FAULT:
+        raise
+    except BaseException as error:
         if file is None:
             raise
         raise _fault_of(file, error, f"{what}: ") from error
