@@ -1,5 +1,6 @@
 """Packages of other people add measures, search controllers, testbeds and studies; Weirlab stays as it is."""
 
+import html
 import json
 import os
 import shutil
@@ -9,6 +10,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+import weirlab
+from weirlab.scenario import loads
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -135,6 +139,12 @@ OWNER = "'slowest-flow' of slowest-flow 0.1.0, not of weirlab; report it to the 
         ("import polars as pl", "1 / 0", "loading 'slowest_flow:SlowestFlow' failed: ZeroDivisionError"),
         ("import polars as pl", "def", "failed: SyntaxError"),
         (
+            "import polars as pl",
+            "raise SystemExit(0)",
+            "loading 'slowest_flow:SlowestFlow' failed: SystemExit: 0",
+        ),
+        ("def values", "def needs(self): exit(0)\n    def values", "what it needs failed: SystemExit: 0"),
+        (
             "window: object",
             "window: type(lambda: 0)",
             "reading the fields failed: PydanticSchemaGenerationError",
@@ -146,7 +156,7 @@ OWNER = "'slowest-flow' of slowest-flow 0.1.0, not of weirlab; report it to the 
             "what it needs failed: KeyError",
         ),
     ],
-    ids=["base", "kind", "import", "syntax", "fields", "needs", "faults"],
+    ids=["base", "kind", "import", "syntax", "exit", "needs-exit", "fields", "needs", "faults"],
 )
 def test_a_broken_measure_of_another_package_is_told_with_its_place_when_the_file_is_loaded(
     with_measure, tmp_path, whole, broken, said
@@ -174,20 +184,82 @@ def test_a_broken_measure_of_another_package_is_told_with_its_place_when_the_fil
             "pl.DataFrame({'replicate': [0], 'value': ['fast']})",
             "measure 'slowest' failed: InvalidOperationError",
         ),
+        (
+            "pl.DataFrame({'replicate': [0], 'value': [float('inf')]})",
+            "its value is inf in replicate 0; for no answer it is null",
+        ),
+        (
+            "pl.DataFrame({'replicate': [0], 'value': [float('nan')]})",
+            "its value is nan in replicate 0; for no answer it is null",
+        ),
+        (
+            "exec('from weirlab.measures import MissingRecordError; raise MissingRecordError(\"no tea\")')",
+            "measure 'slowest': no tea",
+        ),
+        ("exit(0)", "measure 'slowest' failed: SystemExit: 0"),
+        ("(_ for _ in ()).throw(BaseException('odd'))", "measure 'slowest' failed: BaseException: odd"),
     ],
-    ids=["raises", "nothing", "columns", "replicates", "text"],
+    ids=[
+        "raises",
+        "nothing",
+        "columns",
+        "replicates",
+        "text",
+        "inf",
+        "nan",
+        "lacks",
+        "exit",
+        "base-exception",
+    ],
 )
-def test_a_measure_that_fails_names_its_package_the_error_and_what_to_do(
+def test_a_measure_that_fails_names_its_package_and_costs_only_its_value(
     with_measure, tmp_path, values, said
 ):
     text = MEASURE.replace('pl.DataFrame({"replicate": [0], "value": [1.0]})', values)
     (with_measure / "slowest_flow" / "__init__.py").write_text(text)
-    (tmp_path / "two.yaml").write_text(SCENARIO.replace(", window: 5 ms .. 10 ms", ""))
-    done = weir(with_measure, "run", "two.yaml", cwd=tmp_path)
-    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
-    assert said in done.stderr
-    assert OWNER in done.stderr
+    more = 'lost: {kind: loss-ratio, of: "*"}'
+    scenario = SCENARIO.replace(", window: 5 ms .. 10 ms}", f"}}, {more}")
+    (tmp_path / "two.yaml").write_text(scenario)
+    done = weir(with_measure, "run", "two.yaml", "--out", "res", cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    closing = " ".join(done.stdout.split())
+    assert said.lower() in closing.lower()
+    assert "tea" in said or OWNER in closing
     assert "bug in weirlab" not in done.stderr
+    kept = json.loads((tmp_path / "res" / "result.json").read_text())
+    assert [(each["measure"], each["values"]) for each in kept["measures"]] == [
+        ("slowest", [None]),
+        ("lost", [0.0]),
+    ]
+    assert list(kept["faults"]) == ["slowest"]
+    assert said in kept["faults"]["slowest"]
+    assert weir(with_measure, "report", "res", cwd=tmp_path).returncode == 0
+    page = html.unescape((tmp_path / "res" / "report.html").read_text())
+    assert said in page
+
+
+def test_records_are_kept_before_measures_are_taken(monkeypatch, tmp_path):
+    def fails(*_):
+        raise RuntimeError("a fault of our own")
+
+    monkeypatch.setattr("weirlab.api.simulated.evaluated", fails)
+    scenario = loads(SCENARIO.partition("measure:")[0])
+    with pytest.raises(RuntimeError) as caught:
+        weirlab.run(scenario, out=tmp_path / "res")
+    assert caught.value.__notes__ == [f"the records are kept in {tmp_path / 'res'}"]
+    assert weirlab.read(tmp_path / "res").totals["dropped_frames"] == 0
+
+
+def test_an_interruption_of_a_foreign_measure_is_one(with_measure, tmp_path):
+    text = MEASURE.replace('pl.DataFrame({"replicate": [0], "value": [1.0]})', "_raise()")
+    text += "\n\ndef _raise():\n    raise KeyboardInterrupt\n"
+    (with_measure / "slowest_flow" / "__init__.py").write_text(text)
+    (tmp_path / "two.yaml").write_text(SCENARIO.replace(", window: 5 ms .. 10 ms", ""))
+    done = weir(with_measure, "run", "two.yaml", "--out", "res", cwd=tmp_path)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        130,
+        "weir: interrupted; the records are kept in res",
+    )
 
 
 def test_entry_points_are_not_looked_for_where_every_kind_is_known(tmp_path):
@@ -348,6 +420,26 @@ CONTROLLER = ROOT / "examples" / "search" / "src" / "descend" / "__init__.py"
             "'ask' wants 2.97619e+07 frames/s, outside",
         ),
         ("self.goals[place].duration_s)", "0.0)", "'ask' wants a trial of 0 s"),
+        ("Wish(self._next_fps(place)", "Wish(None", "whose load_fps is no number"),
+        ("Wish(self._next_fps(place)", "Wish('fast'", "whose load_fps is no number"),
+        ("self.goals[place].duration_s)", "'1')", "whose duration_s is no number"),
+        ("self.goals[place].duration_s)", "1.0, 'much')", "whose loss_budget is no number"),
+        ("self.goals[place].duration_s)", "1.0, 2.0)", "'ask' wants a loss budget of 2, outside"),
+        ("self.goals[place].duration_s)", "1.0, 0.1, 1.0)", "'ask' wants a look after 1 s, outside"),
+        ("self.goals[place].duration_s)", "1.0, purpose='fun')", "whose purpose is none of search, warm-up"),
+        ("lower=self._lower[i]", "lower=5", "'findings' gave a Finding whose lower cannot be 5"),
+        (
+            "lower=self._lower[i]",
+            "not_stationary=None, lower=self._lower[i]",
+            "whose not_stationary cannot be None",
+        ),
+        (
+            '{"kind": "descend", "step": self._step}',
+            '{"kind": "descend", "step": float("nan")}',
+            "'settings' failed: ValueError",
+        ),
+        ("self._upper[i] = outcome", "raise SystemExit(0)", "'tell' failed: SystemExit: 0"),
+        ("self._upper[i] = outcome", "raise BaseException('odd')", "'tell' failed: BaseException: odd"),
         ("self._upper[i] = outcome", "raise ValueError('odd')", "'tell' failed: ValueError: odd"),
         (
             "for i in range(len(self.goals))\n        ]",
@@ -355,7 +447,31 @@ CONTROLLER = ROOT / "examples" / "search" / "src" / "descend" / "__init__.py"
             "'findings' gave 0, not a Finding",
         ),
     ],
-    ids=["make", "none", "loads", "kind", "json", "phase", "wish", "beyond", "empty", "tell", "findings"],
+    ids=[
+        "make",
+        "none",
+        "loads",
+        "kind",
+        "json",
+        "phase",
+        "wish",
+        "beyond",
+        "empty",
+        "load-none",
+        "load-text",
+        "duration-text",
+        "budget-text",
+        "budget",
+        "look",
+        "purpose",
+        "lower",
+        "not-stationary",
+        "nan",
+        "exit",
+        "base-exception",
+        "tell",
+        "findings",
+    ],
 )
 def test_a_broken_controller_is_told_as_a_fault_of_its_package(tmp_path, whole, broken, said):
     site = tmp_path / "site"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from weirlab.errors import ForeignFault, Interrupted, WeirlabError
 from weirlab.fields.base import kind_of
-from weirlab.foreign import blamed
+from weirlab.foreign import blamed, is_foreign
 from weirlab.measures.base import GROUP, FlowMeasure, Measure, PortMeasure, Subject
 from weirlab.measures.parts import joined
 from weirlab.measures.rows import Window
@@ -26,37 +29,64 @@ if TYPE_CHECKING:
 def evaluate(run: Run) -> pl.DataFrame:
     """The measures that the scenario of a run asks for: columns `measure`, `replicate`, `value`, `unit`.
 
-    Raises MissingRecordError when the records lack what a measure needs.
+    Raises:
+        ForeignFault: The measure of another package failed, or gave something else.
+        MissingRecordError: The records lack what a measure needs.
     """
     return measured(run.records, run.scenario)
 
 
-def measured(records: Records, scenario: Scenario) -> pl.DataFrame:
-    """The measures that `scenario` asks for, of these records; see `evaluate`.
+@dataclass(frozen=True)
+class Evaluation:
+    """Measures, those included that could not be taken."""
 
-    Raises:
-        ForeignFault: The measure of another package failed, or gave something else.
-    """
-    schema: dict[str, pl.DataType | type[pl.DataType]] = {
-        "measure": pl.String,
-        "replicate": pl.UInt32,
-        "value": pl.Float64,
-        "unit": pl.String,
-    }
-    frames = [pl.DataFrame(schema=schema)]
+    values: pl.DataFrame
+    """Columns `measure`, `replicate`, `value`, `unit`; of a measure that failed, all values are null."""
+    errors: Mapping[str, WeirlabError]
+    """What the measures raised that failed, by name."""
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """Why they failed."""
+        return {
+            name: str(error) if isinstance(error, ForeignFault) else f"measure '{name}': {error}"
+            for name, error in self.errors.items()
+        }
+
+
+def measured(records: Records, scenario: Scenario) -> pl.DataFrame:
+    """The measures that `scenario` asks for, of these records; see `evaluate`."""
+    found = evaluated(records, scenario)
+    for error in found.errors.values():
+        raise error
+    return found.values
+
+
+def evaluated(records: Records, scenario: Scenario) -> Evaluation:
+    """The same, with the errors of the measures that fail next to the values of all others."""
+    frames = [pl.DataFrame(schema=_COLUMNS)]
+    errors: dict[str, WeirlabError] = {}
     for name, measure in scenario.measure.items():
-        with blamed(type(measure), GROUP, kind_of(type(measure)), f"measure '{name}'"):
-            values = _values(records, measure, scenario)
-            if not (expected := records["runs"]["replicate"]).equals(
-                values["replicate"].cast(expected.dtype)
-            ):
-                raise ValueError(
-                    f"its rows are of the replicates {values['replicate'].to_list()}, not of "
-                    f"{expected.to_list()}"
-                )
-            labels = {"measure": pl.lit(name), "unit": pl.lit(measure.unit)}
-            frames.append(values.with_columns(**labels).select(list(schema)).cast(pl.Schema(schema)))
-    return pl.concat(frames)
+        try:
+            with blamed(type(measure), GROUP, kind_of(type(measure)), f"measure '{name}'"):
+                frames.append(_labelled(name, measure.unit, _values(records, measure, scenario)))
+        except Interrupted:
+            raise
+        except WeirlabError as error:
+            errors[name] = error
+            unknown = records["runs"].select("replicate", value=None)
+            frames.append(_labelled(name, str(type(measure).UNIT), unknown))
+    return Evaluation(pl.concat(frames), errors)
+
+
+_COLUMNS = pl.Schema(
+    {"measure": pl.String(), "replicate": pl.UInt32(), "value": pl.Float64(), "unit": pl.String()}
+)
+
+
+def _labelled(name: str, unit: str, values: pl.DataFrame) -> pl.DataFrame:
+    labels = {"measure": pl.lit(name), "unit": pl.lit(unit)}
+    return values.with_columns(**labels).select(list(_COLUMNS)).cast(_COLUMNS)
 
 
 def summary(values: pl.DataFrame) -> list[dict[str, Any]]:
@@ -85,10 +115,20 @@ def summary(values: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _values(records: Records, measure: Measure, scenario: Scenario) -> pl.DataFrame:
-    ids = _ids(measure, scenario)
+    ids, taken = _ids(measure, scenario), records
     if measure.JOINS_PARTS and (parts := interrupted_traffic(scenario)):
-        records, ids = joined(records, parts), [place for place in ids if place not in parts]
-    return measure.values(Subject(records, ids, _Scenario(scenario)))
+        taken, ids = joined(records, parts), [place for place in ids if place not in parts]
+    values = measure.values(Subject(taken, ids, _Scenario(scenario)))
+    expected = records["runs"]["replicate"]
+    if not expected.equals(values["replicate"].cast(expected.dtype)):
+        raise ValueError(
+            f"its rows are of the replicates {values['replicate'].to_list()}, not of {expected.to_list()}"
+        )
+    if is_foreign(type(measure)):
+        for replicate, value in values.select("replicate", pl.col("value").cast(pl.Float64)).iter_rows():
+            if value is not None and not math.isfinite(value):
+                raise ValueError(f"its value is {value} in replicate {replicate}; for no answer it is null")
+    return values
 
 
 class _Scenario:

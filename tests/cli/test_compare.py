@@ -101,10 +101,6 @@ def test_python_gives_the_same_changes_as_frames(weir, runs):
     assert found.settings.filter(of="scenario").get_column("name").to_list() == ["traffic.a.source.load"]
     assert "quantities" in str(found.summary())
 
-    with pytest.raises(weirlab.WeirlabError, match="kept nowhere"):
-        weirlab.compare(runs[0], weirlab.run("incast"))
-
-
 @pytest.mark.parametrize(
     ("damage", "said"),
     [

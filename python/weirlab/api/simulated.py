@@ -14,7 +14,7 @@ import polars as pl
 from weirlab import runs
 from weirlab.api.kept import AnyScenario, Temporary, place_for, scenario_of
 from weirlab.api.result import Result, Shelf
-from weirlab.evaluation import evaluate
+from weirlab.evaluation import Evaluation, evaluated
 from weirlab.evaluation import summary as measures_json
 from weirlab.records import save_tables
 from weirlab.results import Manifest, Provenance, write_json
@@ -22,6 +22,7 @@ from weirlab.results import Manifest, Provenance, write_json
 if TYPE_CHECKING:
     from weirlab import studies
     from weirlab.analysis.outcome import HotspotOutcome
+    from weirlab.errors import WeirlabError
     from weirlab.execution import Executor, Limits
     from weirlab.plots.style import Plot
     from weirlab.records import Records
@@ -84,9 +85,24 @@ class RunResult(Result):
         return self.run.captures
 
     @cached_property
+    def _evaluation(self) -> Evaluation:
+        return evaluated(self.records, self.scenario)
+
+    @property
     def measures(self) -> pl.DataFrame:
-        """The measures that the scenario asks for: columns `measure replicate value unit`."""
-        return evaluate(self.run)
+        """The measures that the scenario asks for: columns `measure replicate value unit`. All values of a
+        measure that failed are null; see `faults`."""
+        return self._evaluation.values
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """Why measures failed, such as those of other packages, by name; empty where none did."""
+        return self._evaluation.faults
+
+    @property
+    def errors(self) -> Mapping[str, WeirlabError]:
+        """What they raised."""
+        return self._evaluation.errors
 
     @cached_property
     def tables(self) -> Shelf[pl.DataFrame]:
@@ -124,6 +140,7 @@ class RunResult(Result):
             "seconds": None if self.seconds is None else round(self.seconds, 3),
             "totals": self.totals,
             "measures": measures_json(self.measures),
+            "faults": self.faults,
         }
         if self._outcomes:
             from weirlab.analysis.outcome import outcome_json
@@ -138,8 +155,8 @@ class RunResult(Result):
 
         said = run_sentences(self.records, kept=self.scenario.run.flows)
         said += replicates_told(self.records, self.measures)
-        remark = self.run.remark
-        return [*said[:1], *([f"{remark[0].upper()}{remark[1:]}."] if remark else []), *said[1:]]
+        remarks = [remark for remark in (self.run.remark, *self.faults.values()) if remark]
+        return [*said[:1], *(f"{remark[0].upper()}{remark[1:]}." for remark in remarks), *said[1:]]
 
     def blocks(self) -> list[Block]:
         """Frames by traffic, the measures, and what hotspots did."""
@@ -166,8 +183,12 @@ class RunResult(Result):
         return "record something over time, such as record: {ports: {queue: '@switches->*', every: 1 ms}}"
 
     def _save(self, place: Path) -> None:
-        write_json(place / "result.json", {**self.document, "directory": str(place)})
-        self.run.save(place, overrides=self._manifest.overrides)
+        self.run.save(place, overrides=self._manifest.overrides)  # whatever becomes of the measures
+        try:
+            write_json(place / "result.json", {**self.document, "directory": str(place)})
+        except BaseException as error:
+            error.add_note(f"the records are kept in {place}")
+            raise
 
     def __repr__(self) -> str:
         return repr(self.run)

@@ -9,7 +9,6 @@ import inspect
 import json
 import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -19,6 +18,7 @@ import typer
 from typer.models import CommandInfo, TyperInfo
 
 from weirlab.cli.completion import what_is_asked
+from weirlab.cli.frame import debug
 from weirlab.cli.interruptions import ignore, raise_when_made
 from weirlab.cli.tables import Format, formatted
 from weirlab.errors import InputError, Interrupted, WeirlabError
@@ -32,6 +32,10 @@ Examples:
   weir run incast --report  simulate, and write a report
   weir search search-knee   rates of a simulated device
   weir search router-ndr    rates of Linux on this host
+
+\b
+Times, sizes and rates have units: '10 min', '64 kB',
+'1 Gbit/s'.
 
 \b
 Exit codes: 0 well, 1 a run failed, 2 the input is wrong,
@@ -222,13 +226,15 @@ def execute(words: Sequence[str], *, prepare: Callable[[], None] | None = None) 
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__module__ != _OF_PANICS:
             raise
-        _debug(error)
+        debug(error)
         bug = WeirlabError(
             f"this is a bug in weirlab: {type(error).__name__}: {error}\n"
             "Please report it to its maintainers with the command line, the scenario, the output of\n"
             "'weir doctor' and the traceback that WEIRLAB_DEBUG=1 shows."
         )
-        return _told(bug, as_json, debug=False)
+        for note in getattr(error, "__notes__", []):
+            bug.add_note(note)
+        return _told(bug, as_json, traced=False)
     return 0
 
 
@@ -242,10 +248,10 @@ def _command_of(words: Sequence[str]) -> str | None:
     return next((word for word in words if not word.startswith("-")), "")
 
 
-def _told(error: WeirlabError, as_json: bool, *, debug: bool = True) -> int:
+def _told(error: WeirlabError, as_json: bool, *, traced: bool = True) -> int:
     """Say what went wrong, and return the exit code."""
-    if debug:
-        _debug(error)
+    if traced:
+        debug(error)
     notes = getattr(error, "__notes__", [])
     problems = [str(problem) for problem in getattr(error, "problems", [])]
     if as_json:
@@ -263,8 +269,3 @@ def _print_json_error(kind: str, message: str, problems: list[str]) -> None:
     document = {"error": {"kind": kind, "message": message, "problems": problems}}
     with suppress(OSError):  # what went wrong may be that nothing can be written there
         sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-
-
-def _debug(error: BaseException) -> None:
-    if os.environ.get("WEIRLAB_DEBUG"):
-        traceback.print_exception(error)

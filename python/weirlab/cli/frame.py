@@ -6,7 +6,10 @@ Results go to stdout, everything about the way there to stderr.
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,6 +36,7 @@ __all__ = [
     "check_command",
     "conclude",
     "conclude_aside",
+    "debug",
     "field_value",
     "overrides",
     "print_json",
@@ -147,11 +151,19 @@ def check_command(scenario: Scenario, file: str, asked: str) -> None:
 def quantity(option: str, kind: Any, text: str) -> Any:
     """What an option says, of a kind of `weirlab.units`. Raises InputError with the option's name."""
     from weirlab.errors import InputError, UnitError
+    from weirlab.units import Span
 
     try:
         return kind.parse(text)
     except UnitError as error:
-        raise InputError(f"{option}: {error}") from error
+        remedy = f"; seconds are '{text} s'" if kind is Span and re.fullmatch(r"\d+(\.\d+)?", text) else ""
+        raise InputError(f"{option}: {error}{remedy}") from error
+
+
+def debug(error: BaseException) -> None:
+    """Print the traceback of an error where WEIRLAB_DEBUG asks for it."""
+    if os.environ.get("WEIRLAB_DEBUG"):
+        traceback.print_exception(error)
 
 
 def tell(text: str) -> None:

@@ -15,6 +15,7 @@ from weirlab.cli.frame import (
     ScenarioArgument,
     SetOption,
     check_command,
+    debug,
     overrides,
     print_json,
     read_scenario,
@@ -24,6 +25,7 @@ from weirlab.cli.frame import (
 )
 from weirlab.cli.progress import judge_in, progress_bar
 from weirlab.cli.study import run_points, where_of, write_cluster_file
+from weirlab.errors import WeirlabError
 
 if TYPE_CHECKING:
     from weirlab.api.simulated import RunResult
@@ -164,9 +166,13 @@ def _run_once(
     page = write_page(directory) if report else None
     if as_json:
         print_json(result.document)
-        return
-    typer.echo(_headline(result))
-    show_result(result, page)
+    else:
+        typer.echo(_headline(result))
+        show_result(result, page)
+    for error in result.errors.values():
+        debug(error)
+    if result.errors:
+        raise typer.Exit(WeirlabError.exit_code)
 
 
 def _headline(result: RunResult) -> str:

@@ -131,7 +131,7 @@ class Measure(Model):
     @abstractmethod
     def values(self, subject: Subject) -> pl.DataFrame:
         """Columns `replicate` and `value` in `unit`, one row per replicate in order; null where a replicate
-        gives no answer.
+        gives no answer. Of a measure of another package, infinite values and NaN are refused.
 
         Raises MissingRecordError where the records lack what the measure needs.
         """

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from weirlab.evaluation import evaluate
+from weirlab.evaluation import evaluated
 from weirlab.heavy import np
 from weirlab.measures.rows import frame_counts
 from weirlab.plots.style import Plot, scaled
@@ -80,10 +80,10 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     end_ps = int(records["runs"].get_column("end_ps")[0])
     count = len(run.seeds)
     sections = []
+    evaluation = evaluated(records, run.scenario)
     if run.scenario.measure:
-        values = evaluate(run)
-        told = [Text(each) for each in replicates_told(run.records, values)]
-        sections.append(Section("Measures", [measure_table(values), *told]))
+        told = [Text(each) for each in replicates_told(run.records, evaluation.values)]
+        sections.append(Section("Measures", [measure_table(evaluation.values), *told]))
     sections += [*hotspots, *network_sections(run)]
     if plots:
         sections.append(Section("Over time", [figure(plot) for plot in plots]))
@@ -101,7 +101,11 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
         title=run.scenario.name,
         kind="Run",
         subtitle=run.scenario.description or f"{time_text(end_ps)} of simulated time{each}",
-        lead=[*status_callouts(manifest), *_lead(records, end_ps, count, kept=run.scenario.run.flows)],
+        lead=[
+            *status_callouts(manifest),
+            *(Callout("A measure failed.", f"{fault}.", "bad") for fault in evaluation.faults.values()),
+            *_lead(records, end_ps, count, kept=run.scenario.run.flows),
+        ],
         sections=sections,
         footer=footer(run.provenance),
     )
