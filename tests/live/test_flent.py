@@ -55,7 +55,7 @@ def test_flent_runs_unchanged_inside_the_command_and_sees_the_path(wan, tmp_path
     script = f"sleep 1; exec flent rrul -l {SECONDS} -H $WEIR_FAR -D {tmp_path} --log-file {tmp_path}/log"
     weir = [sys.executable, "-m", "weirlab", "emulate", str(wan), "--report", str(tmp_path / "report.json")]
     ran = subprocess.run(
-        [*weir, "--far", "netserver -D -4", "--timeout", "60", "--", "sh", "-c", script],
+        [*weir, "--far", "netserver -D -4", "--timeout", "60 s", "--", "sh", "-c", script],
         capture_output=True,
         text=True,
         timeout=90,

@@ -233,7 +233,17 @@ def test_iperf3_runs_unchanged_inside_the_command(tmp_path):
         pass  # skips where none can be made
     file = tmp_path / "chain.yaml"
     file.write_text(CHAIN)
-    weir = [sys.executable, "-m", "weirlab", "emulate", str(file), "--far", "iperf3 -s -1", "--timeout", "40"]
+    weir = [
+        sys.executable,
+        "-m",
+        "weirlab",
+        "emulate",
+        str(file),
+        "--far",
+        "iperf3 -s -1",
+        "--timeout",
+        "40 s",
+    ]
     script = "for i in $(seq 50); do iperf3 -c $WEIR_FAR -t 3 -P 2 -J && exit 0; sleep 0.1; done; exit 1"
     ran = subprocess.run(
         [*weir, "--", "sh", "-c", script],
@@ -256,7 +266,7 @@ def test_a_command_that_takes_too_long_is_ended(tmp_path):
         pass
     file = tmp_path / "wan.yaml"
     file.write_text(WAN)
-    weir = [sys.executable, "-m", "weirlab", "emulate", str(file), "--timeout", "0.5", "--", "sleep", "60"]
+    weir = [sys.executable, "-m", "weirlab", "emulate", str(file), "--timeout", "500 ms", "--", "sleep", "60"]
     done = subprocess.run(
         weir, capture_output=True, text=True, timeout=40, stdin=subprocess.DEVNULL, check=False
     )

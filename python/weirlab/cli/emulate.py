@@ -101,7 +101,7 @@ def emulate(
     ] = None,
     timeout: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="End the command after this time; a number alone is seconds."),
+        typer.Option(metavar="TIME", help="End the command after this time, such as '60 s'."),
     ] = None,
     real_time: Annotated[
         bool, typer.Option("--real-time/--no-real-time", help="Ask for real-time priority.")
@@ -334,10 +334,7 @@ def _timeout_s(text: str) -> float:
     """What --timeout says [s]."""
     from weirlab.units import Span
 
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = quantity("--timeout", Span, text).s
+    seconds: float = quantity("--timeout", Span, text).s
     if not 0.1 <= seconds <= _LONGEST_S:
         raise InputError(f"--timeout: from 100 ms to a week (got {text})")
     return seconds
