@@ -101,6 +101,7 @@ def test_python_gives_the_same_changes_as_frames(weir, runs):
     assert found.settings.filter(of="scenario").get_column("name").to_list() == ["traffic.a.source.load"]
     assert "quantities" in str(found.summary())
 
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
