@@ -247,13 +247,14 @@ def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(run):
 
 
 def test_results_at_hand_are_compared_and_stay_where_they_are(run):
+    place = run.directory
     other = weirlab.run(INCAST, replicates=2, assign={"traffic.load.source.load": "90 %"})
     compared = weirlab.compare(run, other)
     change = compared.differences.row(by_predicate=pl.col("quantity") == "loss", named=True)
     assert change["result"] == "small-incast-2"
     assert change["before"] < change["after"]
     assert "small-incast-2" in str(compared.summary())
-    assert run.directory is None
+    assert (run.directory, other.directory) == (place, None)
 
 
 def test_a_scenario_completes_to_its_sections_and_methods_alone():
