@@ -21,7 +21,7 @@ queues: {out: {at: "switch-0->*", kind: drop-tail, limit: 50 kB}}
 run: {duration: 1 ms}
 measure: {loss: {kind: loss-ratio, of: load}, delay: {kind: mean-delay, of: load}}
 study:
-  factors: {buffer: {one: {}, two: {queues.out.limit: 9 kB}}}
+  factors: {buffer: {one: {}, two: {traffic.load.source.frame_size: 500 B}}}
   design:
     DESIGN
     parameters:

@@ -7,6 +7,7 @@ from functools import partial
 import polars as pl
 import pytest
 
+from weirlab.execution.mapping import mapped
 from weirlab.reproductions import Effort, Findings, Verdict
 from weirlab.reproductions import mdr as study
 from weirlab.reproductions.judging import constants
@@ -26,7 +27,6 @@ from weirlab.reproductions.mdr.searches import (
 )
 from weirlab.reproductions.mdr.tables import PUBLISHED_RUNS, cells, published_time, time_rows
 from weirlab.reproductions.mdr.traces import CASES, replayed
-from weirlab.searches.parallel import mapped
 
 CELLS = [(suite, duration_s) for suite in SUITES for duration_s in DURATIONS_S]
 
