@@ -1,6 +1,7 @@
 """Scenarios that are made in Python."""
 
 import pytest
+import yaml
 
 from weirlab import Scenario
 from weirlab.errors import ScenarioError
@@ -47,11 +48,21 @@ def test_it_is_what_a_file_says_and_is_written_as_one_that_reads_back_equal(tmp_
     assert load(scenario.save(tmp_path / "made.yaml")) == scenario
 
 
+def test_what_was_not_given_is_not_written():
+    written = made().as_written()
+    assert len(written.splitlines()) <= 15
+    assert set(yaml.safe_load(written)) == {"weirlab", "name", "network", "traffic", "run"}
+    assert yaml.safe_load(written)["run"] == {"duration": "2 ms"}
+    assert yaml.safe_load(written)["network"]["link"] == {"rate": "10 Gbit/s", "delay": "1 us"}
+
+
 @pytest.mark.parametrize("name", ["incast", "router-ndr", "zrl-og", "rapid-ideal", "bulk-cern"])
 def test_ready_made_scenarios_are_made_again_from_their_sections(name):
     scenario = load(ready_made()[name])
     sections = {field: getattr(scenario, field) for field in type(scenario).model_fields}
-    assert Scenario(**sections) == scenario
+    again = Scenario(**sections)
+    assert again == scenario
+    assert loads(again.as_written()) == scenario
 
 
 def test_a_change_gives_another_scenario_and_leaves_the_first():

@@ -130,6 +130,11 @@ class Scenario(Model):
         plain = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         return {key: _kind_first(value) for key, value in plain.items()}
 
+    def _given(self) -> dict[str, Any]:
+        """The same without what was not given when it was made."""
+        plain = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
+        return {key: _kind_first(value) for key, value in plain.items()}
+
     def to_yaml(self) -> str:
         """The scenario in full as a file that `loads` reads back equal."""
         return yaml.safe_dump(self.dump(), sort_keys=False, allow_unicode=True, width=110)
@@ -150,10 +155,8 @@ class Scenario(Model):
 
     def as_written(self) -> str:
         """The scenario as a file that says no more than what it was read from, all parents and assignments
-        included, and that `loads` reads back."""
-        plain = self._origin.tree.plain()
-        if not plain:
-            return self.to_yaml()
+        included, or made of in Python, and that `loads` reads back."""
+        plain = self._origin.tree.plain() or _texts(self._given())
         return yaml.dump(
             plain, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
         )
@@ -231,6 +234,11 @@ _Plain.yaml_implicit_resolvers = {
     for first, known in yaml.SafeDumper.yaml_implicit_resolvers.items()
     if (kept := [(tag, pattern) for tag, pattern in known if tag.endswith((":null", ":merge"))])
 }
+
+
+def _texts(value: Any) -> Any:
+    """`value` with all scalars as the text that a file has."""
+    return Node.of(value).plain()
 
 
 def _kind_first(value: Any) -> Any:
