@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 from weirlab.report.search_tables import half_texts
 from weirlab.searches import GoalResult, SearchGoal, SearchResult
+from weirlab.searches.base import Irregularity
 from weirlab.searches.controller import Outcome
 from weirlab.searches.half import LEAST_UNDISTURBED, USABLE, HalfLoad, half_load
 from weirlab.testbed.base import Trial, TrialSpec
@@ -148,9 +149,10 @@ def test_a_load_beyond_the_tester_says_nothing() -> None:
     assert half_load(NDR, [*seen, beyond]) == half_load(NDR, seen)
 
 
-def text_of(seen: list[Outcome]) -> str:
-    result = SearchResult([GoalResult(goal=NDR, lower=None, upper=None, outcomes=seen)])
-    (text,) = half_texts(result)
+def text_of(seen: list[Outcome], *, regular: bool = False) -> str:
+    reasons = {} if regular else {Irregularity.NO_UPPER_BOUND: ""}
+    goal = GoalResult(goal=NDR, lower=None, upper=None, outcomes=seen, irregularities=reasons)
+    (text,) = half_texts(SearchResult([goal], trials=[each.trial for each in seen]))
     return text
 
 
@@ -158,21 +160,35 @@ def test_an_interval_that_is_too_wide_is_no_estimate_and_says_what_to_do() -> No
     seen = [outcome(load, passed=load < TRUE_FPS) for load in (1.5e5, 6e5)]
     assert not half_load(NDR, seen).is_usable
     text = text_of(seen)
-    assert text.startswith("NDR, no best estimate: half of the trials pass somewhere ")
-    assert (
-        "(95 % interval, 2 trials), which is too wide to use. End other programs, allow more trials" in text
+    assert text == (
+        "NDR, no best estimate: 2 trials do not say which load half of them pass. Allow more trials (a "
+        "longer time limit), and search again."
     )
     assert "about" not in text
     assert "±" not in text
 
 
+def test_only_where_the_machine_disturbed_trials_other_programs_are_to_end() -> None:
+    seen = [outcome(load, passed=load < TRUE_FPS) for load in (1.5e5, 6e5)]
+    assert "programs" not in text_of(seen)
+    disturbed = [*seen, outcome(6e5, passed=False, disturbance="others kept the CPU")]
+    assert "End other programs, allow more trials" in text_of(disturbed)
+
+
+def test_a_regular_search_of_few_trials_needs_no_estimate_and_no_remedy() -> None:
+    seen = [outcome(load, passed=load < TRUE_FPS) for load in (1.5e5, 6e5)]
+    assert text_of(seen, regular=True) == (
+        "NDR, 2 trials were enough for the rate, and too few for a best estimate besides."
+    )
+
+
 @pytest.mark.parametrize(
     ("ends", "said"),
     [
-        ((1.8e5, 4.7e5), "between 180 and 470 kframe/s ("),
-        ((1.8e5, None), "above 180 kframe/s ("),
-        ((None, 4.7e5), "below 470 kframe/s ("),
-        ((None, None), "at any load ("),
+        ((1.8e5, 4.7e5), "half of the trials pass somewhere between 180 and 470 kframe/s ("),
+        ((1.8e5, None), "half of the trials pass somewhere above 180 kframe/s ("),
+        ((None, 4.7e5), "half of the trials pass somewhere below 470 kframe/s ("),
+        ((None, None), "9 trials do not say which load half of them pass. Allow more trials"),
     ],
 )
 def test_what_is_known_without_an_estimate_is_said_with_its_ends(
@@ -180,7 +196,11 @@ def test_what_is_known_without_an_estimate_is_said_with_its_ends(
 ) -> None:
     wide = HalfLoad(load_fps=3e5, low_fps=ends[0], high_fps=ends[1], isotonic_fps=3e5, trials=9, left_out=0)
     monkeypatch.setattr("weirlab.searches.half.half_load", lambda goal, outcomes: wide)
-    assert f"half of the trials pass somewhere {said}" in text_of([])
+    text = text_of([])
+    assert f"no best estimate: {said}" in text
+    assert ("(95 % interval, 9 trials), which is too wide to use. Allow more trials" in text) == (
+        ends != (None, None)
+    )
 
 
 @pytest.mark.parametrize(("error", "usable"), [(0.03, True), (USABLE, True), (0.21, False), (0.47, False)])

@@ -10,7 +10,7 @@ from weirlab.report.page import Column, Table, Tone, number, percent
 from weirlab.report.search_terms import MARK, deviations, marked_name
 from weirlab.report.shared import seconds_text
 from weirlab.scenario import Scenario
-from weirlab.searches import SearchResult
+from weirlab.searches import GoalResult, SearchResult
 from weirlab.searches.forwarding import forwarding_cost
 from weirlab.searches.half import HalfLoad
 from weirlab.searches.points import OVERHEAD_BYTES
@@ -167,26 +167,27 @@ def sweep_text(result: SearchResult) -> str:
     )
 
 
-def _half_text(found: HalfLoad) -> str:
-    """The load that half of the trials pass, or why it is none, for a sentence."""
+def _half_text(goal: GoalResult, found: HalfLoad, busy: bool) -> str:
+    """The load that half of the trials pass, or why it is none, for a sentence. `busy`: whether the rest of
+    the machine disturbed trials."""
     factor, unit = scaled(found.load_fps, "frame_rate")
     left_out = f", {found.left_out} disturbed ones left out" if found.left_out else ""
     basis = f"95 % interval, {found.trials} trials{left_out}"
     if not found.is_usable:
-        ends = [end and number(end * factor, 3) for end in (found.low_fps, found.high_fps)]
-        match ends:
+        if goal.regular:
+            return f"{found.trials} trials were enough for the rate, and too few for a best estimate besides."
+        half, wide = "half of the trials pass somewhere", "which is too wide to use"
+        match [end and number(end * factor, 3) for end in (found.low_fps, found.high_fps)]:
             case str(low), str(high):
-                between = f"between {low} and {high} {unit}"
+                where = f"{half} between {low} and {high} {unit} ({basis}), {wide}"
             case str(low), _:
-                between = f"above {low} {unit}"
+                where = f"{half} above {low} {unit} ({basis}), {wide}"
             case _, str(high):
-                between = f"below {high} {unit}"
+                where = f"{half} below {high} {unit} ({basis}), {wide}"
             case _:
-                between = "at any load"
-        return (
-            f"no best estimate: half of the trials pass somewhere {between} ({basis}), which is too wide to "
-            "use. End other programs, allow more trials (a longer time limit), and search again."
-        )
+                where = f"{found.trials} trials do not say which load half of them pass"
+        remedy = "End other programs, allow" if busy else "Allow"
+        return f"no best estimate: {where}. {remedy} more trials (a longer time limit), and search again."
     doubt = ""
     if found.is_doubtful:
         doubt = f"; a fit without a curve says {number(found.isotonic_fps * factor, 3)} {unit}"
@@ -199,9 +200,10 @@ def half_texts(result: SearchResult) -> list[str]:
     enough; one about what a frame cost a router of this machine, and one about what the rest of the machine
     cost."""
     texts = []
+    busy = any(trial.disturbance for trial in result.trials)
     for goal in result.goals:
         if (found := goal.half) is not None:
-            texts.append(f"{goal.goal.name}, {_half_text(found)}")
+            texts.append(f"{goal.goal.name}, {_half_text(goal, found, busy)}")
     if (forwarding := forwarding_cost(result.trials)) is not None:
         factor, unit = scaled(forwarding.capacity_fps, "frame_rate")
         texts.append(
