@@ -1,5 +1,7 @@
 """What is said where nothing is random."""
 
+import shutil
+
 import pytest
 
 import weirlab
@@ -59,3 +61,22 @@ def test_differences_from_a_result_with_chance_are_not_exact(tmp_path):
     found = weirlab.compare(tmp_path / "regular", tmp_path / "random")
     assert not any(each.exact for _, each in found.changes)
     assert "No chance" not in " ".join(found.summary())
+
+
+def test_studies_with_chance_are_not_exact_where_their_measures_never_vary(tmp_path):
+    lossless = {**RANDOM, "measure.delay": None}
+    for name, more in (("regular", {"measure.delay": None}), ("random", lossless)):
+        weirlab.study(loads(SCENARIO + FACTORS), assign=more, replicates=3, out=tmp_path / name)
+    again = weirlab.study(loads(SCENARIO + FACTORS), assign=lossless, replicates=3, out=tmp_path / "again")
+    assert again.measures.get_column("value").n_unique() == 1
+    by_name = {name: tmp_path / name for name in ("regular", "random", "again")}
+    assert not any(each.exact for _, each in weirlab.compare(by_name["random"], by_name["again"]).changes)
+    assert all(
+        each.exact for _, each in weirlab.compare(by_name["regular"], _copy(by_name["regular"])).changes
+    )
+
+
+def _copy(place):
+    other = place.with_name("copy")
+    shutil.copytree(place, other)
+    return other

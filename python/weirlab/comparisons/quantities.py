@@ -52,6 +52,8 @@ class Compared:
     """What `values` are counted by: `seeds` or `cycles`."""
     records: Records | None = None
     """Of a run: its tables."""
+    random: frozenset[str] = frozenset()
+    """Of a study: the points whose replicates counted different frames or events, whatever was measured."""
 
     @cached_property
     def exact(self) -> frozenset[str]:
@@ -63,7 +65,8 @@ class Compared:
         return frozenset(
             at
             for at, found in by_point.items()
-            if all(each.bounds is None and len(set(each.values.values())) < 2 for each in found)
+            if at not in self.random
+            and all(each.bounds is None and len(set(each.values.values())) < 2 for each in found)
             and max(len(each.values) for each in found) > 1
         )
 
@@ -185,6 +188,11 @@ def _study(name: str, directory: Path, manifest: Manifest) -> Compared:
         scenario=study.scenario,
         quantities=list(_measured(study.measures, study.seeds, levels)),
         repeats="seeds",
+        random=frozenset(
+            levels[int(str(point))]
+            for (point,), runs in study.runs.drop("replicate", "seed").group_by("point")
+            if runs.n_unique() > 1
+        ),
     )
 
 
