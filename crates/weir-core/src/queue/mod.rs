@@ -21,7 +21,7 @@
 //! assert_eq!(port.due(), Time::NEVER);
 //! ```
 
-//! A port under active queue management ([`codel`], [`pie`], [`fq_codel`], [`dual_pi2`]) drops frames that it has taken, and marks some:
+//! A port under active queue management ([`aqm::codel`], [`aqm::pie`], [`aqm::fq_codel`], [`aqm::dual_pi2`]) drops frames that it has taken, and marks some:
 //! see [`Port::managed`]. A port may have queues for up to eight traffic classes, each with a discipline, and a [`scheduler`]:
 //! see [`Port::classed`].
 //!
