@@ -13,6 +13,8 @@ import polars as pl
 import pytest
 
 from traces.captures import MSS, Talk, pcap
+from weirlab.runs import run
+from weirlab.scenario import loads
 from weirlab.traces import Trace, diagnose, read_trace
 from weirlab.traces.directions import capacity_bps, capacity_is_known
 from weirlab.traces.hazard import Blame, blame
@@ -602,3 +604,43 @@ def packets(trace: Trace) -> int:
 
 def causes(trace: Trace) -> set[str]:
     return {finding.kind for finding in diagnose(trace)} & KINDS
+
+
+@pytest.mark.parametrize("varies", [False, True])
+def test_the_size_of_a_buffer_is_told_only_where_the_rate_behind_it_is_one(
+    tmp_path: Path, varies: bool
+) -> None:
+    """120 kB before 25 Mbit/s, which falls to 6 Mbit/s every other second and a half."""
+    slow = "".join(
+        f"  slow-{n}: {{kind: rate, at: left->right, when: {1.5 + 3 * n} s, until: {3 + 3 * n} s, "
+        "rate: 6 Mbit/s}\n"
+        for n in range(3)
+    )
+    done = run(
+        loads(
+            f"""\
+weirlab: 1
+name: varies
+network:
+  kind: dumbbell
+  pairs: 1
+  access: {{rate: 1 Gbit/s}}
+  bottleneck: {{rate: 25 Mbit/s, delay: 15 ms}}
+queues: {{bottleneck: {{at: left->right, kind: drop-tail, limit: 120 kB}}}}
+traffic:
+  main: {{from: left-0, to: right-0, source: {{kind: bulk}},
+         transport: {{kind: tcp, congestion_control: cubic}}}}
+{"events:" if varies else ""}
+{slow if varies else ""}
+run: {{duration: 9 s}}
+record: {{sender: {{frames: [left-0->left, left->left-0], as: pcapng}}}}
+"""
+        )
+    )
+    (tmp_path / "sender.pcapng").write_bytes(done.captures["sender-0.pcapng"])
+    (found,) = [
+        finding
+        for finding in diagnose(read_trace(tmp_path / "sender.pcapng"))
+        if finding.kind == "queue-overflow"
+    ]
+    assert ("waited at" in found.text) is not varies

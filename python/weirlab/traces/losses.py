@@ -38,6 +38,8 @@ _LOST = 0.001
 """Share of packets sent again from which a cause is told; less is told where it is costly."""
 _COSTLY = 0.2
 """Share of the goodput that losses take, from which they are a problem."""
+_FILLS = 0.7
+"""Share of the path's rate that a flow carries which fills a buffer again and again."""
 _EVENTS = 0.1
 """Where a queue explains most events, this share of them at least must be left for the path to be blamed."""
 _QUEUE_SEGMENTS = 2
@@ -146,8 +148,10 @@ def _lossy_path(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding
 
 def _queue_overflow(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding:
     wait, capacity = causes.wait_ps or 0.0, capacity_bps(trace, row) or row["goodput_bps"] or 0.0
-    # Of a rate that varies, no one tells how much waited.
-    known = capacity_is_known(trace, row) and not (causes.unknown_events and causes.why == "uneven")
+    # Of a rate that varies, nobody knows how much waited. A flow that fills a buffer again and again, and
+    # loses nothing elsewhere, carries what the path does: where it carries far less, the path did at times.
+    fills = bool(round(causes.random_events)) or (row["goodput_bps"] or 0.0) >= _FILLS * capacity
+    known = capacity_is_known(trace, row) and fills and not (causes.unknown_events and causes.why == "uneven")
     held = wait * capacity / 8e12
     text = (
         f"{_again(row, causes, causes.queued, causes.queued_events)} that began when round trips had grown "
