@@ -79,7 +79,9 @@ def test_ctrl_c_during_a_reproduction_that_keeps_no_parts_says_that_nothing_is_k
 
 def test_ctrl_c_ends_a_study_keeps_its_points_and_says_how_to_go_on(weir_process, place):
     text = (place / "study.yaml").read_text()
-    text = text.replace("[30 %, 60 %]", "[30 %, 60 %, 61 %, 62 %]").replace("duration: 2 ms", "duration: 6 s")
+    text = text.replace("[30 %, 60 %]", "[30 %, 60 %, 61 %, 62 %]").replace(
+        "duration: 2 ms", "duration: 40 s"
+    )
     (place / "long.yaml").write_text(text)
     outcome = weir_process(
         "run", "long.yaml", "--out", "s", "--threads", "1",

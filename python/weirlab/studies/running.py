@@ -115,21 +115,37 @@ def run_study(
         journal = _Journal(directory / _JOURNAL)
         journal(f"{len(plan.order)} points of {many} replicates on {on or 'local'}, store {kept.url}")
         try:
-            study, carried = _executed(plan, kept, work, provenance, journal)
+            with _keeping(plan, kept):
+                study, carried = _executed(plan, kept, work, provenance, journal)
+                complete = manifest.ended(*_ending(carried))
+                study = replace(study, provenance=complete.provenance)
+                study.save_tables(directory / "tables")
+                found = [asdict(each) for each in study.impossible]
+                write_json(directory / IMPOSSIBLE, {"combinations": found})
         except BaseException as error:
             journal(f"ended: {error}")
             status: Status = "interrupted" if isinstance(error, Interrupted) else "failed"
             with suppress(WeirlabError):  # on a full disk, what went wrong first is what is told
                 manifest.ended(status, str(error)).write(directory)
             raise
-        manifest = manifest.ended(*_ending(carried))
-        study = replace(study, provenance=manifest.provenance)
-        study.save_tables(directory / "tables")
-        found = [asdict(each) for each in study.impossible]
-        write_json(directory / IMPOSSIBLE, {"combinations": found})
+        manifest = complete
         manifest.write(directory)
         journal(f"{manifest.status}: {study.points.height} of {study.planned} points")
     return study
+
+
+@contextmanager
+def _keeping(plan: RunsPlan, kept: Store) -> Iterator[None]:
+    """Say of an interruption, whenever it comes, how many points are kept."""
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt) as error:
+        if isinstance(error, Interrupted) and str(error) != "interrupted":
+            raise
+        name = kept.keep("plans", plan.document())
+        ended = found_in(kept, plan, name, engine())["points"].height
+        message = f"interrupted after {ended} of {len(plan.order)} points; they are kept"
+        raise Interrupted(message) from None
 
 
 def _executed(
@@ -140,15 +156,7 @@ def _executed(
     told: Callable[[str], object],
 ) -> tuple[Study, Carried]:
     """Carry the plan out; the study, and how it went."""
-    try:
-        carried = work(kept, told)
-    except Interrupted as error:
-        if str(error) != "interrupted":
-            raise
-        name = kept.keep("plans", plan.document())
-        ended = found_in(kept, plan, name, engine())["points"].height
-        message = f"interrupted after {ended} of {len(plan.order)} points; they are kept"
-        raise Interrupted(message) from None
+    carried = work(kept, told)
     if carried.failed and carried.failed == carried.planned - carried.kept and not carried.kept:
         raise RunFailed(f"no run gave a result; the first failure: {carried.first_failure}")
     found = found_in(kept, plan, carried.plan, engine())
