@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 import weirlab
 from made_records import MS, flows, intervals, ports, records, values
 from weirlab import measures
-from weirlab.evaluation import summary
+from weirlab.evaluation import evaluate, summary
 from weirlab.measures import MissingRecordError
+from weirlab.runs import run
+from weirlab.scenario import loads
 
 
 def test_utilisation_is_time_on_the_wire_over_time():
@@ -203,3 +205,32 @@ def test_a_summary_holds_means_intervals_and_values():
     assert row["high"] - row["mean"] == pytest.approx(12.706, rel=1e-4)
     (single,) = summary(table.head(1))
     assert single["low"] is None
+
+
+def test_a_measure_of_a_replicate_is_the_same_to_the_last_bit_whoever_is_evaluated_with_it():
+    scenario = loads(
+        """
+weirlab: 1
+name: batches
+network: {kind: star, hosts: 4, link: {rate: 1 Gbit/s, delay: 1 us}}
+queues: {out: {at: "switch-0->*", kind: drop-tail, limit: 20 kB}}
+traffic:
+  a: {from: "host-[0-2]", to: host-3, source: {kind: poisson, load: 37 %, frame_size: 700 B}}
+run: {duration: 3 ms}
+record: {out: {queue: "switch-0->*", every: 100 us}, in: {flow: a, every: 100 us, by: flow}}
+measure:
+  rate: {kind: delivered-rate, of: a}
+  part: {kind: delivered-rate, of: a, window: 0.7 ms .. 2.8 ms}
+  loss: {kind: loss-ratio, of: a}
+  delay: {kind: mean-delay, of: a}
+  busy: {kind: utilisation, of: switch-0->host-3, window: 0.7 ms .. 2.8 ms}
+  queue: {kind: mean-queue, of: switch-0->host-3, window: 0.7 ms .. 2.8 ms}
+  jain: {kind: jain-fairness, of: a}
+  rms: {kind: rms-fairness, of: a, target: 0.31 Gbit/s}
+"""
+    )
+    together = evaluate(run(scenario, replicates=40))
+    for replicate in range(40):
+        alone = evaluate(run(scenario, seed=1 + replicate))
+        found = together.filter(replicate=replicate).get_column("value").to_list()
+        assert alone.get_column("value").to_list() == found

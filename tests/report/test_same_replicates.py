@@ -1,4 +1,4 @@
-"""What is said where nothing is random."""
+"""What is said where all replicates are the same."""
 
 import shutil
 
@@ -45,9 +45,7 @@ def test_differences_without_chance_are_exact(tmp_path):
         weirlab.run(loads(SCENARIO), assign=assign, replicates=3, out=tmp_path / name)
     found = weirlab.compare(tmp_path / "before", tmp_path / "after")
     assert all(each.exact for _, each in found.changes)
-    assert (
-        "No chance: exact differences, since all repetitions of each result are the same." in found.summary()
-    )
+    assert "No interval: all repetitions of each result are the same." in found.summary()
     assert "exact" in found._repr_html_()
     assert "Student" not in found._repr_html_()
     assert "chance alone" not in " ".join(found.summary())
@@ -60,7 +58,7 @@ def test_differences_from_a_result_with_chance_are_not_exact(tmp_path):
     weirlab.run(loads(SCENARIO), assign=RANDOM, replicates=3, out=tmp_path / "random")
     found = weirlab.compare(tmp_path / "regular", tmp_path / "random")
     assert not any(each.exact for _, each in found.changes)
-    assert "No chance" not in " ".join(found.summary())
+    assert "No interval" not in " ".join(found.summary())
 
 
 def test_studies_with_chance_are_not_exact_where_their_measures_never_vary(tmp_path):

@@ -57,8 +57,8 @@ class Compared:
 
     @cached_property
     def exact(self) -> frozenset[str]:
-        """The points (`at`) all of whose quantities are the same to the last bit in two replicates or more:
-        nothing there is random."""
+        """The points (`at`) all of whose quantities are the same to the last bit in two replicates or
+        more."""
         by_point: dict[str, list[Quantity]] = {}
         for quantity in self.quantities:
             by_point.setdefault(quantity.at, []).append(quantity)

@@ -75,7 +75,7 @@ def estimate(
         "spread": middle.std(),
     }[take]
     if target_bps is not None:
-        value = value / target_bps - (0.0 if take == "spread" else 1.0)
+        value = value * (1 / target_bps) - (0.0 if take == "spread" else 1.0)
     return by_replicate(records, rows, value)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from weirlab.fields.values import PositiveFraction, PositiveRate
 from weirlab.heavy import pl
 from weirlab.measures.base import FlowMeasure, FlowSeries, Need, Subject, WindowedFlowMeasure
-from weirlab.measures.rows import Window, by_replicate, flow_intervals, flow_rows, jain_index
+from weirlab.measures.rows import Window, by_replicate, flow_intervals, flow_rows, jain_index, quotient
 
 if TYPE_CHECKING:
     from weirlab.records import Records
@@ -52,7 +52,7 @@ def rms_fairness(
 
     sqrt(sum ((x_i - T) / T)^2 / n). Source: BCN Calibration 2006, "Simulation Statistics".
     """
-    distance = (pl.col("rate_bps") - target_bps) / target_bps
+    distance = (pl.col("rate_bps") - target_bps) * (1 / target_bps)
     return by_replicate(records, _flow_rates(records, traffic, window), (distance**2).mean().sqrt())
 
 
@@ -83,7 +83,7 @@ def rate_error(
 ) -> pl.DataFrame:
     """Distance of the delivered rate x of a flow from a target T, relative to it, |x - T| / T: the greatest
     of all flows, or their `mean`. Source: BCN Calibration 2006, "Simulation Statistics"."""
-    error = ((pl.col("rate_bps") - target_bps) / target_bps).abs()
+    error = ((pl.col("rate_bps") - target_bps) * (1 / target_bps)).abs()
     return by_replicate(records, _flow_rates(records, traffic, window), error.mean() if mean else error.max())
 
 
@@ -113,8 +113,8 @@ def time_to_converge(
     `bound` any more; null where it still does in the last one. See `rms_fairness`."""
     rows = flow_intervals(records, traffic)
     start = pl.col("t_ps").shift(1).over("replicate", "flow", order_by="t_ps").fill_null(0)
-    rate = 8e12 * pl.col("bytes").cast(pl.Float64) / (pl.col("t_ps") - pl.col("start_ps"))
-    distance = (pl.col("rate_bps") - target_bps) / target_bps
+    rate = quotient(8e12 * pl.col("bytes").cast(pl.Float64), pl.col("t_ps") - pl.col("start_ps"))
+    distance = (pl.col("rate_bps") - target_bps) * (1 / target_bps)
     series = (
         rows.with_columns(start_ps=start)
         .with_columns(rate_bps=rate)
@@ -132,8 +132,10 @@ def _flow_rates(records: Records, traffic: Sequence[int], window: Window | None)
     if window is None:
         rows = flow_rows(records, traffic)
         ends = records["runs"].select("replicate", "end_ps")
-        rate = 8e12 * pl.col("delivered_bytes").cast(pl.Float64) / pl.col("end_ps")
+        rate = quotient(8e12 * pl.col("delivered_bytes").cast(pl.Float64), pl.col("end_ps"))
         return rows.join(ends, on="replicate", maintain_order="left").select("replicate", rate_bps=rate)
-    rate = 8e12 * pl.col("bytes").cast(pl.Float64).sum() / (window[1] - window[0])
     series = flow_intervals(records, traffic, window)
-    return series.group_by("replicate", "flow", maintain_order=True).agg(rate_bps=rate)
+    bits = series.group_by("replicate", "flow", maintain_order=True).agg(
+        rate_bps=8e12 * pl.col("bytes").cast(pl.Float64).sum()
+    )
+    return bits.with_columns(rate_bps=quotient(pl.col("rate_bps"), pl.lit(float(window[1] - window[0]))))

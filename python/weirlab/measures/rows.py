@@ -163,18 +163,43 @@ def by_replicate(
     *,
     per_ps: bool = False,
     window: Window | None = None,
+    over: float = 1.0,
 ) -> pl.DataFrame:
-    """`value` of the rows of each replicate, with `per_ps` divided by the time; null where there are no
-    rows."""
-    values = rows.group_by("replicate").agg(value=value)
+    """`value` of the rows of each replicate, divided by `over`, and with `per_ps` by the time; null where
+    there are no rows."""
+    # One by one: sums of several groups at once may end in another last digit than that of one alone.
+    parts = rows.partition_by("replicate", as_dict=True, maintain_order=True)
+    values = pl.concat(
+        [
+            pl.DataFrame(schema={"replicate": pl.UInt32, "value": pl.Float64}),
+            *(
+                part.select(replicate=pl.col("replicate").first(), value=value.cast(pl.Float64))
+                for part in parts.values()
+            ),
+        ],
+        how="vertical_relaxed",
+    )
     time = pl.lit(float(window[1] - window[0])) if window else pl.col("end_ps").cast(pl.Float64)
-    result = pl.col("value") / time if per_ps else pl.col("value")
+    result = pl.col("value").cast(pl.Float64)
+    if over != 1.0:
+        result = quotient(result, pl.lit(over))
+    if per_ps:
+        result = quotient(result, time)
     return (
         records["runs"]
         .select("replicate", "end_ps")
         .join(values, on="replicate", how="left", maintain_order="left")
-        .select("replicate", value=result.cast(pl.Float64))
+        .select("replicate", value=result)
     )
+
+
+def quotient(above: pl.Expr, below: pl.Expr) -> pl.Expr:
+    """One column over another, or over a number, of a whole table. Polars 2.1 divides by a number in one way
+    where there is one row and in another where there are several: the last digit would depend on how many
+    replicates are evaluated together."""
+    return pl.map_batches(
+        [above, below], lambda parts: pl.Series(parts[0].to_numpy() / parts[1].to_numpy()), pl.Float64
+    ).fill_nan(None)
 
 
 def jain_index(column: str) -> pl.Expr:

@@ -36,4 +36,4 @@ def utilisation(records: Records, ports: Sequence[int], window: Window | None = 
     )
     bits = 8.0 * (pl.col("bytes").cast(pl.Float64) + pl.col("frames") * pl.col("framing_bytes")).sum()
     capacity_bps = float(names.get_column("rate_bps").sum())
-    return by_replicate(records, rows, bits * 1e12 / capacity_bps, per_ps=True, window=window)
+    return by_replicate(records, rows, bits * 1e12, per_ps=True, window=window, over=capacity_bps)

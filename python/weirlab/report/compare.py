@@ -122,9 +122,7 @@ def comparison_sentences(
         )
     if exact and (clear or exact < total):
         which = "" if exact == total else f" for {exact} of them"
-        sentences.append(
-            f"No chance{which}: exact differences, since all repetitions of each result are the same."
-        )
+        sentences.append(f"No interval{which}: all repetitions of each result are the same.")
     if unknown == total:
         sentences.append(f"{total} quantities, none of which has an interval: each has a single value.")
     elif unknown:
@@ -211,7 +209,7 @@ def _verdict(found: Difference) -> str:
 def _note(results: Sequence[Compared], found: Sequence[tuple[Compared, Difference]]) -> str:
     if results[0].manifest.kind == "search":
         return "The middles of the bounds that each search found; the interval is from bounds to bounds."
-    exact = "Exact: no chance; all repetitions of each result are the same."
+    exact = "No interval where all repetitions of each result are the same."
     if all(each.exact for _, each in found):
         return exact
     if any(each.exact for _, each in found):

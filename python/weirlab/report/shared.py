@@ -112,7 +112,7 @@ def footer(provenance: Provenance) -> str:
     )
 
 
-SAME = "All replicates are the same: nothing here is random, so the intervals say nothing."
+SAME = "All replicates are the same, so the intervals say nothing."
 """What is said of several replicates that chance does not tell apart."""
 
 
