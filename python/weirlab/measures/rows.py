@@ -197,9 +197,12 @@ def quotient(above: pl.Expr, below: pl.Expr) -> pl.Expr:
     """One column over another, or over a number, of a whole table. Polars 2.1 divides by a number in one way
     where there is one row and in another where there are several: the last digit would depend on how many
     replicates are evaluated together."""
-    return pl.map_batches(
-        [above, below], lambda parts: pl.Series(parts[0].to_numpy() / parts[1].to_numpy()), pl.Float64
-    ).fill_nan(None)
+    return pl.map_batches([above, below], _quotient, pl.Float64)
+
+
+def _quotient(parts: Sequence[pl.Series]) -> pl.Series:
+    above, below = parts
+    return above / (below if len(below) == len(above) else below.new_from_index(0, len(above)))
 
 
 def jain_index(column: str) -> pl.Expr:
