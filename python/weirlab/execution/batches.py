@@ -129,7 +129,7 @@ class Receipt:
     """Whether an interruption ended it."""
 
 
-class OtherEngine(WeirlabError):  # noqa: N818
+class OtherEngine(WeirlabError):  # noqa: N818 (what it says is its name)
     """A worker would compute other results."""
 
     def __init__(self, asked: str, found: str, where: str = "") -> None:
@@ -141,7 +141,7 @@ class OtherEngine(WeirlabError):  # noqa: N818
         return f"worker {self.where} has the engine {self.found}, and the results are of {self.asked}"
 
 
-class GivenUp(Exception):  # noqa: N818
+class GivenUp(Exception):  # noqa: N818 (the end of a pilot, no error)
     """A pilot took too long; `seconds` are predicted for the run."""
 
     def __init__(self, seconds: float) -> None:

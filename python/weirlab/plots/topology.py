@@ -59,7 +59,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Picture:
-    """Nodes and edges with their places; the edges of both directions run beside each other."""
+    """Nodes and edges with their places; the edges of both directions run side by side."""
 
     width: float
     height: float

@@ -129,7 +129,7 @@ def _interval(ours: np.ndarray, theirs: np.ndarray, rng: np.random.Generator) ->
 
 
 def _round_trips(names: Sequence[str], campaigns: Sequence[Campaign]) -> pl.DataFrame:
-    """Round-trip times of all pings beside a load: `campaign rtt_ms`."""
+    """Round-trip times of all pings during a load: `campaign rtt_ms`."""
     found = [
         (name, 1e3 * rtt)
         for name, campaign in zip(names, campaigns, strict=True)

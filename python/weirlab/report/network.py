@@ -183,7 +183,7 @@ def level(thousandths: int) -> int:
 
 def _note(run: Run, picture: Picture, steps: Series | None) -> str:
     said = [
-        "The two directions of a link run beside each other. A bar at the start of a link is the longest "
+        "The two directions of a link run side by side. A bar at the start of a link is the longest "
         "queue there; green hosts send, orange ones only receive."
     ]
     if len(run.seeds) > 1:

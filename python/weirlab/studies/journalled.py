@@ -21,7 +21,7 @@ _IMPOSSIBLE = "impossible.json"
 
 
 def _filled(about: Mapping[str, Any]) -> dict[str, Any]:
-    """What must agree with the files beside it, as this version has it."""
+    """What must agree with the files next to it, as this version has it."""
     return {**about, "scenario": Scenario(**about["scenario"]).dump()}
 
 

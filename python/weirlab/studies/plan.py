@@ -124,7 +124,7 @@ class RunsPlan:
                 if not self.lists_impossible():
                     raise
 
-    @functools.lru_cache(4096)  # noqa: B019
+    @functools.lru_cache(4096)  # noqa: B019 (it lives as long as one plan)
     def _design(self, combination: int) -> list[dict[str, str]]:
         return list(design_levels(self._study, self._combinations[combination][0]))
 

@@ -94,7 +94,7 @@ class Study:
             if then != now:
                 where, begun, here = first_difference(then, now, what)
                 raise InputError(
-                    f"{directory / ABOUT}: does not fit the manifest.json and scenario.yaml beside it: "
+                    f"{directory / ABOUT}: does not fit the manifest.json and scenario.yaml next to it: "
                     f"{where} was {begun} when it was begun, and is {here} there"
                 )
         tables = directory / "tables"

@@ -40,7 +40,7 @@ pub(crate) struct Host {
     pub(crate) next: Time,
     /// The event of the link: the next frame arrives then, or not before.
     pub(crate) timer: Timer,
-    /// The size of the shortest frame that may leave, and the time from the begin of its transmission to its arrival.
+    /// The size of the shortest frame that may leave, and the time from the start of its transmission to its arrival.
     least: Bytes,
     pub(crate) lead: Span,
     /// Of the limiters, where they are recorded.
@@ -153,7 +153,7 @@ impl Host {
         }
     }
 
-    /// From the begin of the transmission of a frame to its arrival.
+    /// From the start of the transmission of a frame to its arrival.
     fn lead_of(&self, size: Bytes) -> Span {
         self.outlet.tx(size).max(Span::from_ps(1)) + self.outlet.lag
     }

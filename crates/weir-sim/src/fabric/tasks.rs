@@ -59,7 +59,7 @@ impl Fabric<'_> {
         self.note_control(port, queue_port, kind, size);
     }
 
-    /// Counts a control frame that travels beside the others.
+    /// Counts a control frame.
     pub(super) fn note_control(&mut self, port: u32, queue_port: u32, kind: ControlKind, size: Bytes) {
         let Some(control) = &mut self.control else { return };
         let (frames, bytes) = control.sent.entry((port, queue_port, kind)).or_default();
