@@ -177,7 +177,8 @@ def test_two_runners_on_one_store_share_the_work_and_find_the_same(store, tmp_pa
     thread.join()
     assert store.rows(plan=carried.plan)["point"].to_list() == list(range(300))
     ran = sum(len(file.read_text()) for file in tmp_path.glob("*-0"))
-    assert ran < 500, "both did everything"
+    # How much is shared depends on when each writes; nothing at all would be 300 for each.
+    assert ran < 600, "both did everything"
 
 
 @needs_processes
