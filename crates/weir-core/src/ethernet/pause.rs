@@ -13,38 +13,82 @@ pub enum Pause {
     Xon,
 }
 
-/// The thresholds of a queue.
-#[derive(Clone, Copy, Debug)]
-pub struct Watermarks {
-    xoff: Bytes,
-    xon: Bytes,
-    above: bool,
+/// An amount that waits: bytes or frames.
+pub trait Level: Copy + Ord {
+    /// The least.
+    const LEAST: Self;
+    /// The greatest.
+    const MOST: Self;
+
+    /// The next greater one, if there is one.
+    #[must_use]
+    fn next(self) -> Self;
 }
 
-impl Watermarks {
-    /// Thresholds of a queue that is empty.
-    pub fn new(xoff: Bytes, xon: Bytes) -> Watermarks {
-        Watermarks { xoff, xon, above: false }
+macro_rules! levels {
+    ($($number:ty),*) => {$(
+        impl Level for $number {
+            const LEAST: $number = 0;
+            const MOST: $number = <$number>::MAX;
+
+            fn next(self) -> $number {
+                self.saturating_add(1)
+            }
+        }
+    )*};
+}
+
+levels!(u32, u64);
+
+/// Two watermarks of what waits: above the upper one somebody is asked to stop, at the lower one to go on.
+#[derive(Clone, Copy, Debug)]
+pub struct Watermarks<L> {
+    /// A level above it is news, and one below `relief`: [`Level::MOST`] and [`Level::LEAST`] where none is.
+    alarm: L,
+    relief: L,
+    xoff: L,
+    /// The least level that is too much to go on.
+    too_much: L,
+}
+
+impl<L: Level> Watermarks<L> {
+    /// None: nothing is news.
+    pub const NONE: Watermarks<L> = Watermarks { alarm: L::MOST, relief: L::LEAST, xoff: L::MOST, too_much: L::LEAST };
+
+    /// Of what is empty; it goes on at `xon` or below.
+    pub fn down_to(xoff: L, xon: L) -> Watermarks<L> {
+        Watermarks::below(xoff, xon.next())
+    }
+
+    /// Of what is empty; it goes on below `xon`.
+    pub fn below(xoff: L, xon: L) -> Watermarks<L> {
+        Watermarks { alarm: xoff, relief: L::LEAST, xoff, too_much: xon }
+    }
+
+    /// Whether so much waits that it is to stop, and was not asked to yet.
+    #[inline(always)]
+    pub fn is_high(&self, waiting: L) -> bool {
+        waiting > self.alarm
+    }
+
+    /// Whether so little waits that it is to go on, after it was asked to stop.
+    #[inline(always)]
+    pub fn is_low(&self, waiting: L) -> bool {
+        waiting < self.relief
     }
 
     /// What waits now; what is to be asked for, if that changed.
     #[inline]
-    pub fn on_level(&mut self, waiting: Bytes) -> Option<Pause> {
-        if self.above {
-            if waiting < self.xon {
-                self.above = false;
-                return Some(Pause::Xon);
-            }
-        } else if waiting > self.xoff {
-            self.above = true;
-            return Some(Pause::Xoff);
+    pub fn on_level(&mut self, waiting: L) -> Option<Pause> {
+        if self.is_high(waiting) {
+            (self.alarm, self.relief) = (L::MOST, self.too_much);
+            Some(Pause::Xoff)
+        } else if self.is_low(waiting) {
+            (self.alarm, self.relief) = (self.xoff, L::LEAST);
+            Some(Pause::Xon)
+        } else {
+            None
         }
-        None
-    }
-
-    /// Whether the queue was too long and has not fallen below the lower threshold since.
-    pub fn is_above(&self) -> bool {
-        self.above
     }
 }
 

@@ -99,7 +99,7 @@ pub(crate) struct SwitchPort {
     /// Who observes it: a congestion point, what marks, PAUSE, the record of its levels.
     pub(crate) point: Option<Box<Point>>,
     pub(crate) marker: Option<Box<Marker>>,
-    pub(crate) guard: Option<Watermarks>,
+    pub(crate) guard: Option<Watermarks<u64>>,
     pub(crate) levels: Option<Box<Levels>>,
 }
 
@@ -194,7 +194,7 @@ impl Control {
         for (id, port) in (0..).zip(&topology.ports) {
             if let Some(rule) = shared.pausing[port.from as usize] {
                 let rule = &spec.pause[rule as usize];
-                control.part(id).guard = Some(Watermarks::new(rule.xoff_bytes, rule.xon_bytes));
+                control.part(id).guard = Some(Watermarks::below(rule.xoff_bytes.count(), rule.xon_bytes.count()));
             }
         }
         for &port in plan::points(&plan.spec) {

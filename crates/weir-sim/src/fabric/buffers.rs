@@ -2,8 +2,6 @@
 
 use weir_core::units::{Span, Time};
 
-use weir_core::ethernet::pause::Pause;
-
 use super::Fabric;
 use crate::control::Task;
 use crate::control::switching::buffer::Buffer;
@@ -35,12 +33,7 @@ impl Fabric<'_> {
         });
         let next = self.first_due(port).map(|(at, ..)| at.max(now));
         let buffer = self.buffer(port)?;
-        let mut asked = None;
-        if !buffer.is_above && buffer.bytes > buffer.xoff {
-            (buffer.is_above, asked) = (true, Some(Pause::Xoff));
-        } else if buffer.is_above && buffer.bytes <= buffer.xon {
-            (buffer.is_above, asked) = (false, Some(Pause::Xon));
-        }
+        let asked = buffer.marks.on_level(buffer.bytes);
         let is_new = next.is_some_and(|next| buffer.due != next || buffer.due <= now);
         if let Some(next) = next.filter(|_| is_new) {
             buffer.due = next;

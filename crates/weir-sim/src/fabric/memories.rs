@@ -57,55 +57,38 @@ impl Fabric<'_> {
         }
     }
 
-    /// A frame was stored that came over `input`: the memory at its end may be too full now.
-    pub(super) fn watch_growth(&mut self, input: u32) {
+    /// The memory at the end of `input` holds another amount of what came over it: it may be too full now, or empty enough. A frame that
+    /// leaves it does so by a port, until a time.
+    #[inline]
+    pub(super) fn watch_memory(&mut self, input: u32, leaves: Option<(u32, Time)>) {
         let node = self.plan.topology.ports[input as usize].to;
         let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else { return };
         let memory = &mut switching.memories[node as usize];
-        let Some(marks) = memory.pause else { return };
-        let (is_above, level) = match marks.scope {
-            PauseScope::Switch => (&mut memory.is_above, memory.shared.level().count()),
-            PauseScope::Input => (&mut switching.input_above[input as usize], switching.of_input[input as usize]),
+        let crossed = match &memory.pause {
+            None => None,
+            Some(rule) if rule.scope == PauseScope::Switch => memory.marks.on_level(memory.shared.level().count()),
+            Some(_) => switching.input_marks[input as usize].on_level(switching.of_input[input as usize]),
         };
-        if *is_above || level <= marks.xoff_bytes.count() {
-            return;
-        }
-        *is_above = true;
-        memory.xoffs += 1;
-        match marks.scope {
-            PauseScope::Input => self.ask(input, Pause::Xoff, &marks, self.now),
-            PauseScope::Switch => self.ask_all(node, Pause::Xoff, &marks, self.now),
+        if let Some(pause) = crossed {
+            self.ask_neighbours(input, pause, leaves);
         }
     }
 
-    /// A frame that came over `input` began to leave by `port`, until `end`: the memory may be empty enough now.
-    pub(super) fn watch_fall(&mut self, port: u32, input: u32, end: Time) {
-        let node = self.plan.topology.ports[port as usize].from;
+    /// The memory at the end of `input` asks those that it may hold.
+    #[cold]
+    fn ask_neighbours(&mut self, input: u32, pause: Pause, leaves: Option<(u32, Time)>) {
+        let (now, node) = (self.now, self.plan.topology.ports[input as usize].to);
         let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else { return };
         let memory = &mut switching.memories[node as usize];
-        let Some(marks) = memory.pause else { return };
-        let (is_above, level) = match marks.scope {
-            PauseScope::Switch => (&mut memory.is_above, memory.shared.level().count()),
-            PauseScope::Input => (&mut switching.input_above[input as usize], switching.of_input[input as usize]),
+        let Some(rule) = memory.pause else { return };
+        memory.xoffs += u64::from(pause == Pause::Xoff);
+        // Ports are served in order: a later one still is at this instant.
+        let is_later = |port: u32| rule.scope == PauseScope::Input && input > port;
+        let after = leaves.map_or(now, |(port, end)| if is_later(port) { now } else { end });
+        let asked = match rule.scope {
+            PauseScope::Switch => memory.inputs.clone(),
+            PauseScope::Input => vec![input],
         };
-        if !*is_above || level > marks.xon_bytes.count() {
-            return;
-        }
-        *is_above = false;
-        match marks.scope {
-            // Ports are served in order: a later one still is at this instant.
-            PauseScope::Input => self.ask(input, Pause::Xon, &marks, if input > port { self.now } else { end }),
-            PauseScope::Switch => self.ask_all(node, Pause::Xon, &marks, end),
-        }
-    }
-
-    pub(super) fn ask_all(&mut self, node: u32, pause: Pause, marks: &MemoryPause, after: Time) {
-        let inputs = |fabric: &Fabric<'_>| {
-            let switching = fabric.control.as_ref()?.switching.as_ref()?;
-            Some(switching.memories[node as usize].inputs.clone())
-        };
-        for input in inputs(self).unwrap_or_default() {
-            self.ask(input, pause, marks, after);
-        }
+        asked.into_iter().for_each(|input| self.ask(input, pause, &rule, after));
     }
 }

@@ -15,7 +15,7 @@ impl Fabric<'_> {
     pub(crate) fn watch_level(&mut self, port: u32, waiting: Bytes) {
         let Some(control) = &mut self.control else { return };
         let Some(guard) = control.switch(port).and_then(|switch| switch.guard.as_mut()) else { return };
-        if let Some(crossing) = guard.on_level(waiting) {
+        if let Some(crossing) = guard.on_level(waiting.count()) {
             self.on_crossing(port, crossing);
         }
     }

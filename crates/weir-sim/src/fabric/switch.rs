@@ -131,7 +131,7 @@ impl Fabric<'_> {
                 switching.memories[node as usize].shared.add(now, size);
                 switching.of_input[input as usize] += size.count();
             }
-            self.watch_growth(input);
+            self.watch_memory(input, None);
             self.arm_stored(port, now);
         } else if !is_gone {
             self.drop_frame(id);
@@ -241,7 +241,7 @@ impl Fabric<'_> {
         let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else { return };
         switching.memories[node as usize].shared.take(now, size);
         switching.of_input[input as usize] -= size.count();
-        self.watch_fall(port, input, end);
+        self.watch_memory(input, Some((port, end)));
     }
 
     /// Enters the service of a port, if it is owed and not entered, at `from` or later.

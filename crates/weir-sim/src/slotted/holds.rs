@@ -1,5 +1,6 @@
 //! PAUSE by what waits in the memory of a switch: who is held, and for how long it was.
 
+use weir_core::ethernet::pause::Watermarks;
 use weir_core::queue::Pauses;
 use weir_core::spec::switching::{MemoryPause, PauseScope};
 use weir_core::units::{Bytes, Span, Time};
@@ -8,28 +9,32 @@ use crate::noticed::ControlProbes;
 use crate::slotted::lanes::Lanes;
 use crate::totals::ControlKind;
 
-/// The watermarks of a switch, in cells and slots.
+/// By what a switch asks its neighbours to stop and to go on, in cells and slots.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watermarks {
+pub(super) struct Asking {
     pub(super) scope: PauseScope,
-    pub(super) xoff: u32,
-    pub(super) xon: u32,
+    /// Of what is empty.
+    pub(super) marks: Watermarks<u32>,
     /// Time until the PAUSE frame leaves.
     pub(super) delay: Span,
     /// Slots after which XOFF is repeated.
     pub(super) refresh: Option<u32>,
 }
 
-impl Watermarks {
-    pub(super) fn new(pause: &MemoryPause, cell: Bytes, slot: Span) -> Watermarks {
+impl Asking {
+    pub(super) fn new(pause: &MemoryPause, cell: Bytes, slot: Span) -> Asking {
         let cells = |bytes: Bytes| u32::try_from(bytes.count() / cell.count()).unwrap_or(u32::MAX);
-        Watermarks {
+        Asking {
             scope: pause.scope,
-            xoff: cells(pause.xoff_bytes),
-            xon: cells(pause.xon_bytes),
+            marks: Watermarks::down_to(cells(pause.xoff_bytes), cells(pause.xon_bytes)),
             delay: pause.delay_ps,
             refresh: pause.refresh_ps.map(|refresh| (refresh.ps() / slot.ps()).max(1) as u32),
         }
+    }
+
+    /// The watermarks of what PAUSE goes by.
+    pub(super) fn marks_of(asking: Option<&Asking>, scope: PauseScope) -> Watermarks<u32> {
+        asking.filter(|asking| asking.scope == scope).map_or(Watermarks::NONE, |asking| asking.marks)
     }
 }
 

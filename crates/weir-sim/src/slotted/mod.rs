@@ -32,6 +32,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::ControlFlow;
 use std::thread;
 
+use weir_core::ethernet::pause::Pause;
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::limiting::HostSeries;
@@ -42,7 +43,7 @@ use crate::totals::Totals;
 use adapters::Adapters;
 use books::{Books, Series};
 use cell::{Cell, Flight};
-use holds::{Holds, Watermarks};
+use holds::{Asking, Holds};
 use lanes::{Lanes, NONE};
 use outlets::Outlets;
 use points::Points;
@@ -118,10 +119,7 @@ struct Kernel {
     /// Time until PAUSE that was sent to the transmitter of each link is obeyed.
     hold_delays: Vec<Span>,
     /// By switch.
-    watermarks: Vec<Option<Watermarks>>,
-    /// Whether a switch asked all its neighbours to stop, by switch; and how many did.
-    above: Vec<bool>,
-    all_above: u32,
+    asking: Vec<Option<Asking>>,
     /// Links that lead to each switch, in order of their ports.
     inputs: Vec<Vec<u32>>,
     /// How often a switch asked its neighbours to stop.
@@ -262,61 +260,37 @@ impl Kernel {
         }
     }
 
-    /// XON, if the memory has fallen to its lower watermark.
-    fn release(&mut self, switch: usize, now: u32) {
-        let Some(marks) = self.watermarks[switch].filter(|_| self.above[switch]) else { return };
+    /// The level of a memory has crossed one of its watermarks: all neighbours are asked.
+    #[cold]
+    fn ask_all(&mut self, switch: usize, now: u32) {
         let memory = &mut self.queues.memories[switch];
-        if memory.level <= marks.xon {
-            memory.alarm = marks.xoff;
-            self.above[switch] = false;
-            self.all_above -= 1;
-            for i in 0..self.inputs[switch].len() {
-                self.pause(self.inputs[switch][i], now, false, &marks);
-            }
+        let (Some(pause), Some(asking)) = (memory.marks.on_level(memory.level), self.asking[switch]) else { return };
+        for i in 0..self.inputs[switch].len() {
+            self.pause(self.inputs[switch][i], now, pause, &asking);
         }
+        self.xoffs[switch] += u64::from(pause == Pause::Xoff);
     }
 
-    /// Few cells still wait that came by one link: XON to its transmitter.
+    /// What waits of a link has crossed one of its watermarks: its transmitter is asked.
     #[cold]
-    fn release_input(&mut self, link: u32, now: u32) {
+    fn ask_one(&mut self, link: u32, now: u32) {
         let input = &mut self.queues.inputs[link as usize];
-        let Some(marks) = self.watermarks[input.switch as usize] else { return };
-        (input.alarm, input.relief) = (marks.xoff, 0);
-        self.pause(link, now, false, &marks);
+        let switch = input.switch as usize;
+        let (Some(pause), Some(asking)) = (input.marks.on_level(input.waiting), self.asking[switch]) else { return };
+        self.xoffs[switch] += u64::from(pause == Pause::Xoff);
+        self.pause(link, now, pause, &asking);
     }
 
     /// Sends PAUSE to the transmitter of `link`.
-    fn pause(&mut self, link: u32, now: u32, stop: bool, marks: &Watermarks) {
-        self.holds.ask(link, now, stop, marks.refresh);
-        let delay = marks.delay + self.hold_delays[link as usize];
+    fn pause(&mut self, link: u32, now: u32, pause: Pause, asking: &Asking) {
+        let stop = pause == Pause::Xoff;
+        self.holds.ask(link, now, stop, asking.refresh);
+        let delay = asking.delay + self.hold_delays[link as usize];
         if delay == Span::ZERO {
             self.holds.obey(link, now, stop);
         } else {
             self.later(now, delay, Message::Hold { link, stop });
         }
-    }
-
-    /// A memory has grown above its upper watermark: XOFF to all neighbours.
-    #[cold]
-    fn stop_all(&mut self, switch: usize, now: u32) {
-        let Some(marks) = self.watermarks[switch] else { return };
-        self.queues.memories[switch].alarm = NONE;
-        self.above[switch] = true;
-        self.all_above += 1;
-        self.xoffs[switch] += 1;
-        for i in 0..self.inputs[switch].len() {
-            self.pause(self.inputs[switch][i], now, true, &marks);
-        }
-    }
-
-    /// Too many cells wait that came by one link: XOFF to its transmitter.
-    #[cold]
-    fn hold_input(&mut self, link: u32, now: u32) {
-        let input = &mut self.queues.inputs[link as usize];
-        let Some(marks) = self.watermarks[input.switch as usize] else { return };
-        (input.alarm, input.relief) = (NONE, marks.xon.saturating_add(1));
-        self.xoffs[input.switch as usize] += 1;
-        self.pause(link, now, true, &marks);
     }
 }
 

@@ -8,6 +8,7 @@ use weir_core::units::{Rate, Span};
 
 use crate::slotted::cell::Cell;
 use crate::slotted::lanes::NONE;
+use weir_core::ethernet::pause::{Pause, Watermarks};
 use weir_core::host::credit::needed;
 
 /// An output that is slower for a while: a share of a cell each slot, saved up to a whole one.
@@ -42,9 +43,7 @@ pub(super) struct Outlets {
 #[derive(Debug)]
 struct Buffer {
     cells: VecDeque<Cell>,
-    xoff: u32,
-    xon: u32,
-    above: bool,
+    marks: Watermarks<u32>,
 }
 
 impl Outlets {
@@ -71,7 +70,8 @@ impl Outlets {
 
     /// Gives `host` a buffer with these thresholds, in cells.
     pub(super) fn buffer(&mut self, host: u32, xoff: u32, xon: u32) {
-        self.buffers[host as usize] = Some(Box::new(Buffer { cells: VecDeque::new(), xoff, xon, above: false }));
+        self.buffers[host as usize] =
+            Some(Box::new(Buffer { cells: VecDeque::new(), marks: Watermarks::down_to(xoff, xon) }));
         self.buffered.push(host as usize);
     }
 
@@ -145,13 +145,8 @@ impl Outlets {
             if takes && let Some(cell) = buffer.cells.pop_front() {
                 taken(cell);
             }
-            let level = buffer.cells.len() as u32;
-            if !buffer.above && level > buffer.xoff {
-                buffer.above = true;
-                turned(host, true);
-            } else if buffer.above && level <= buffer.xon {
-                buffer.above = false;
-                turned(host, false);
+            if let Some(pause) = buffer.marks.on_level(buffer.cells.len() as u32) {
+                turned(host, pause == Pause::Xoff);
             }
         }
     }

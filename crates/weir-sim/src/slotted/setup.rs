@@ -10,7 +10,7 @@ use weir_core::units::{Bytes, Rate, Span, Time};
 
 use super::adapters::{Adapters, Kind, Obedience};
 use super::books::{Books, Listed, Of, Series};
-use super::holds::{Holds, Watermarks};
+use super::holds::{Asking, Holds};
 use super::outlets::Outlets;
 use super::points::{Delays, Points};
 use super::routes::Routes;
@@ -39,17 +39,17 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
     let line_rate = topology.ports[0].link.rate_bps;
     let in_cells = |bytes: Bytes| u32::try_from(bytes.count() / size.count()).unwrap_or(NONE);
 
-    let mut watermarks = vec![None; switches];
+    let mut asking = vec![None; switches];
     let mut most = vec![NONE; switches];
     for memory in &spec.switching.memories {
         for &node in &memory.nodes {
             let switch = node as usize - hosts;
             most[switch] = in_cells(memory.bytes);
-            watermarks[switch] = memory.pause.map(|pause| Watermarks::new(&pause, size, slot));
+            asking[switch] = memory.pause.map(|pause| Asking::new(&pause, size, slot));
         }
     }
     let lanes = Lanes::new(hosts, ports);
-    let by_input = watermarks.iter().flatten().any(|marks| marks.scope == PauseScope::Input);
+    let by_input = asking.iter().flatten().any(|asking| asking.scope == PauseScope::Input);
     let mut neighbours = vec![Vec::new(); switches];
     for (id, port) in (0..).zip(&topology.ports) {
         if let Some(switch) = (port.to as usize).checked_sub(hosts) {
@@ -64,20 +64,19 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         let most = plan.limits[lanes.port(lane as u32) as usize].frames_of(size);
         (port.from - hosts as u32, u32::try_from(most).unwrap_or(NONE).saturating_add(1))
     };
-    let memory = |(most, marks): (u32, &Option<Watermarks>)| {
-        let all = marks.filter(|marks| marks.scope == PauseScope::Switch);
-        Memory { level: 0, most, peak: 0, alarm: all.map_or(NONE, |marks| marks.xoff) }
+    let memory = |(most, asking): (u32, &Option<Asking>)| {
+        let marks = Asking::marks_of(asking.as_ref(), PauseScope::Switch);
+        Memory { level: 0, most, peak: 0, marks }
     };
-    let memories = most.into_iter().zip(&watermarks).map(memory).collect();
+    let memories = most.into_iter().zip(&asking).map(memory).collect();
     let lag = |port: usize| (plan.lag(port).ps() / slot.ps()) as u32;
     let lags = Lags { to_host: lag(1), to_switch: lag(0) };
     let pause_response = responses(spec, topology, |response| response.pause_ps);
     let port_of = |link: usize| topology.ports.get(lanes.port(link as u32) as usize).filter(|_| lanes.has(link));
     let input = |link: usize| {
         let switch = port_of(link).and_then(|port| (port.to as usize).checked_sub(hosts));
-        let marks = switch.and_then(|switch| watermarks[switch]).filter(|marks| marks.scope == PauseScope::Input);
-        let alarm = marks.map_or(NONE, |marks| marks.xoff);
-        Input { switch: switch.map_or(NONE, |switch| switch as u32), waiting: 0, alarm, relief: 0 }
+        let marks = Asking::marks_of(switch.and_then(|switch| asking[switch].as_ref()), PauseScope::Input);
+        Input { switch: switch.map_or(NONE, |switch| switch as u32), waiting: 0, marks }
     };
     let inputs = (0..lanes.links()).map(input).collect();
     let mut queues = Queues::new((0..lanes.count).map(queue), memories, inputs, by_input);
@@ -145,11 +144,9 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         points,
         lags,
         hold_delays,
-        above: vec![false; switches],
-        all_above: 0,
         inputs: neighbours,
         xoffs: vec![0; switches],
-        watermarks,
+        asking,
         split: vec![0; round],
         flights: vec![Vec::new(); round],
         turn: Turn::new(),

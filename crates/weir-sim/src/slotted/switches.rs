@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use weir_core::ethernet::pause::Watermarks;
+
 use crate::slotted::bits;
 use crate::slotted::cell::{Cell, Flight};
 use crate::slotted::lanes::NONE;
@@ -85,8 +87,7 @@ pub(super) struct Memory {
     pub(super) level: u32,
     pub(super) most: u32,
     pub(super) peak: u32,
-    /// A level above it is news; [`NONE`] where it is not, or no longer.
-    pub(super) alarm: u32,
+    pub(super) marks: Watermarks<u32>,
 }
 
 impl Memory {
@@ -102,10 +103,7 @@ pub(super) struct Input {
     /// The switch, counted among switches; [`NONE`] for a host.
     pub(super) switch: u32,
     pub(super) waiting: u32,
-    /// More of them than this are news; [`NONE`] where they are not, or no longer.
-    pub(super) alarm: u32,
-    /// Fewer than this are news, once its transmitter was asked to stop; 0 else.
-    pub(super) relief: u32,
+    pub(super) marks: Watermarks<u32>,
 }
 
 /// All queues of all switches.
@@ -353,7 +351,7 @@ impl Queues {
             if BY_INPUT {
                 let input = &mut inputs[link as usize];
                 input.waiting = input.waiting.wrapping_add(1);
-                is_alarm = input.waiting > input.alarm;
+                is_alarm = input.marks.is_high(input.waiting);
             }
             let is_sampled = output.tail == output.next_sample;
             if is_sampled || is_alarm {
@@ -417,7 +415,7 @@ impl Queues {
             if BY_INPUT {
                 let input = &mut inputs[link as usize];
                 input.waiting = input.waiting.wrapping_sub(1);
-                if input.waiting < input.relief {
+                if input.marks.is_low(input.waiting) {
                     relieved = Some(link);
                     break;
                 }

@@ -25,8 +25,11 @@ impl Kernel {
             }
             self.flights[place] = flights;
         }
-        if self.all_above > 0 {
-            (0..self.above.len()).for_each(|switch| self.release(switch, now));
+        for switch in 0..self.queues.memories.len() {
+            let memory = &self.queues.memories[switch];
+            if memory.marks.is_low(memory.level) {
+                self.ask_all(switch, now);
+            }
         }
     }
 
@@ -43,7 +46,7 @@ impl Kernel {
         self.turn.begin(todo);
         while let Some(link) = self.queues.serve::<BY_INPUT, STAR>(word, &mut self.turn, now) {
             // It is a switch or a host that may go on: no lane of this word.
-            self.release_input(link, now);
+            self.ask_one(link, now);
         }
         if self.outlets.has_buffers() {
             let place = self.place(now + 1 + self.lags.to_host);
@@ -67,7 +70,7 @@ impl Kernel {
         self.turn.begin(busy & !self.holds.lanes_held[word]);
         while let Some(link) = self.queues.serve::<BY_INPUT, false>(word, &mut self.turn, now) {
             let last = 63 - self.turn.served.leading_zeros();
-            self.release_input(link, now);
+            self.ask_one(link, now);
             self.turn.todo = busy & !self.holds.lanes_held[word] & later(last);
         }
         flights.extend(self.turn.flights(word));
@@ -130,8 +133,8 @@ impl Kernel {
         for switch in 0..self.queues.memories.len() {
             let memory = &mut self.queues.memories[switch];
             memory.peak = memory.peak.max(memory.level);
-            if memory.level > memory.alarm {
-                self.stop_all(switch, now);
+            if memory.marks.is_high(memory.level) {
+                self.ask_all(switch, now);
             }
         }
     }
@@ -185,7 +188,7 @@ impl Kernel {
             return self.drop(lane, cell, now);
         }
         if is_alarm {
-            self.hold_input(link, now);
+            self.ask_one(link, now);
         }
         if is_sampled {
             self.sample(lane, cell, now);

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use weir_core::ethernet::pause::Watermarks;
 use weir_core::spec::switching::Egress;
 use weir_core::units::Time;
 
@@ -14,16 +15,14 @@ pub(crate) struct Buffer {
     pub(crate) frames: VecDeque<FrameId>,
     pub(crate) bytes: u64,
     pub(crate) valve: Valve,
-    pub(crate) xoff: u64,
-    pub(crate) xon: u64,
-    pub(crate) is_above: bool,
+    pub(crate) marks: Watermarks<u64>,
     /// When the first frame is to be taken, as entered last.
     pub(crate) due: Time,
 }
 
 impl Buffer {
     pub(crate) fn new(egress: &Egress, valve: Valve) -> Buffer {
-        let (xoff, xon) = (egress.xoff_bytes.count(), egress.xon_bytes.count());
-        Buffer { frames: VecDeque::new(), bytes: 0, valve, xoff, xon, is_above: false, due: Time::NEVER }
+        let marks = Watermarks::down_to(egress.xoff_bytes.count(), egress.xon_bytes.count());
+        Buffer { frames: VecDeque::new(), bytes: 0, valve, marks, due: Time::NEVER }
     }
 }

@@ -1,5 +1,6 @@
 //! The memory that the output queues of a switch share.
 
+use weir_core::ethernet::pause::Watermarks;
 use weir_core::queue::SharedMemory;
 use weir_core::spec::switching::MemoryPause;
 use weir_core::units::Time;
@@ -11,8 +12,8 @@ use crate::totals::MemoryTotals;
 pub(crate) struct Memory {
     pub(crate) shared: SharedMemory,
     pub(crate) pause: Option<MemoryPause>,
-    /// Whether all neighbours were asked to stop.
-    pub(crate) is_above: bool,
+    /// Of all that it holds, if that is what PAUSE goes by.
+    pub(crate) marks: Watermarks<u64>,
     pub(crate) xoffs: u64,
     /// The ports that lead to the switch.
     pub(crate) inputs: Vec<u32>,
@@ -21,7 +22,7 @@ pub(crate) struct Memory {
 impl Memory {
     /// An empty memory without a limit.
     pub(crate) fn new() -> Memory {
-        Memory { shared: SharedMemory::UNLIMITED, pause: None, is_above: false, xoffs: 0, inputs: Vec::new() }
+        Memory { shared: SharedMemory::UNLIMITED, pause: None, marks: Watermarks::NONE, xoffs: 0, inputs: Vec::new() }
     }
 
     /// What it held up to `end`.

@@ -14,8 +14,9 @@ pub(crate) mod valve;
 
 use std::collections::BTreeSet;
 
+use weir_core::ethernet::pause::Watermarks;
 use weir_core::queue::SharedMemory;
-use weir_core::spec::switching::{Egress, Service};
+use weir_core::spec::switching::{Egress, MemoryPause, PauseScope, Service};
 use weir_core::units::{Bytes, Time};
 
 use self::buffer::Buffer;
@@ -35,8 +36,8 @@ pub(crate) struct Switching {
     pub(crate) memories: Vec<Memory>,
     /// By port: bytes that came over it and wait.
     pub(crate) of_input: Vec<u64>,
-    /// By port: whether it was asked to stop for what came over it.
-    pub(crate) input_above: Vec<bool>,
+    /// By port: the watermarks of what came over it and waits.
+    pub(crate) input_marks: Vec<Watermarks<u64>>,
     /// By port: when it is asked again to stop.
     pub(crate) repeats: Vec<Time>,
 }
@@ -53,6 +54,9 @@ impl Switching {
             for &node in &memory.nodes {
                 let of_node = &mut memories[node as usize];
                 (of_node.shared, of_node.pause) = (SharedMemory::new(memory.bytes, memory.alpha), memory.pause);
+                if let Some(pause) = memory.pause.filter(|pause| pause.scope == PauseScope::Switch) {
+                    of_node.marks = marks_of(&pause);
+                }
             }
         }
         for (id, port) in (0..).zip(&topology.ports) {
@@ -63,10 +67,14 @@ impl Switching {
             buffers: (0..ports).map(|_| None).collect(),
             memories,
             of_input: vec![0; ports],
-            input_above: vec![false; ports],
+            input_marks: vec![Watermarks::NONE; ports],
             repeats: vec![Time::NEVER; ports],
         };
         for (id, port) in (0..).zip(&topology.ports) {
+            let pause = switching.memories[port.to as usize].pause;
+            if let Some(pause) = pause.filter(|pause| pause.scope == PauseScope::Input) {
+                switching.input_marks[id as usize] = marks_of(&pause);
+            }
             if let Some(egress) = egress(plan, id) {
                 let buffer = Buffer::new(egress, Valve::of_buffer(&services(plan, id), port.link.rate_bps));
                 switching.buffers[id as usize ^ 1] = Some(Box::new(buffer));
@@ -74,6 +82,10 @@ impl Switching {
         }
         Some(Box::new(switching))
     }
+}
+
+fn marks_of(pause: &MemoryPause) -> Watermarks<u64> {
+    Watermarks::down_to(pause.xoff_bytes.count(), pause.xon_bytes.count())
 }
 
 /// The buffer of the host behind `port`, if it has one.
