@@ -353,11 +353,13 @@ impl<'p> Fabric<'p> {
     #[cold]
     #[inline(never)]
     fn look_and_offer(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
-        self.look(port);
         match self.lines[port as usize].role {
             Role::Switch => self.offer_switch(port, id, size, lane),
             Role::Host => self.offer_host(port, id, size, lane),
-            Role::Plain | Role::Fed | Role::Unkept => self.offer_plain(port, id, size, lane),
+            Role::Plain | Role::Fed | Role::Unkept => {
+                self.look(port);
+                self.offer_plain(port, id, size, lane);
+            }
         }
     }
 
@@ -387,13 +389,13 @@ impl<'p> Fabric<'p> {
     #[cold]
     pub(crate) fn look(&mut self, port: u32) {
         let (line, now) = (&mut self.lines[port as usize], self.now);
-        let boundary = match (line.role, &mut self.control) {
-            (Role::Host, _) => return self.look_host(port),
-            (Role::Switch, Some(control)) => &mut control.extras[port as usize].boundary,
-            _ => &mut line.boundary,
-        };
-        if *boundary <= now {
-            *boundary = self.port_probes.mark(port, now, &mut line.port);
+        match line.role {
+            Role::Host => self.look_host(port),
+            Role::Switch => _ = self.look_switch(port),
+            Role::Plain | Role::Fed | Role::Unkept if line.boundary <= now => {
+                line.boundary = self.port_probes.mark(port, now, &mut line.port);
+            }
+            Role::Plain | Role::Fed | Role::Unkept => {}
         }
     }
 

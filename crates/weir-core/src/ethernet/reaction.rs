@@ -190,10 +190,10 @@ impl ReactionPoint {
         change
     }
 
-    /// A frame of the flow began at `now`, up to which all was done.
+    /// A frame of the flow began at `now`, up to which all was done. Whether another amount may be sent from now on.
     #[inline]
-    pub fn on_sent(&mut self, now: Time, size: Bytes, rules: &Rules) {
-        debug_assert!(now == self.now || self.limiter.is_none(), "advance before sending");
+    pub fn on_sent(&mut self, now: Time, size: Bytes, rules: &Rules) -> bool {
+        debug_assert!(now < self.poll_timeout(), "advance before sending");
         let change = match (&mut self.limiter, rules) {
             (Some(Limiter::Qcn(limiter)), Rules::Qcn(rules)) => {
                 let before = limiter.rate();
@@ -207,11 +207,12 @@ impl ReactionPoint {
                 self.settle_at(now, before);
                 change
             }
-            _ => return,
+            _ => return false,
         };
         if change == Change::Removed {
             self.remove();
         }
+        true
     }
 
     /// When something is due without feedback; [`Time::NEVER`] if never.

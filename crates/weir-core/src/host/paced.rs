@@ -17,20 +17,26 @@ struct Limiter {
     pacer: Pacer,
     /// The congestion point that last asked for less.
     cause: u32,
+    allowance: Allowance,
     /// When the next frame may begin, as things are, and when that may change.
     begin: Time,
     change: Time,
-    is_limited: bool,
 }
 
 impl Limiter {
     /// Asks anew what may be sent.
     #[inline]
     fn ask(&mut self) {
-        let allowance = self.point.allowance();
-        self.begin = self.pacer.not_before(allowance);
+        self.allowance = self.point.allowance();
+        self.begin = self.pacer.not_before(self.allowance);
         self.change = self.point.poll_timeout();
-        self.is_limited = allowance != Allowance::Unlimited;
+    }
+}
+
+impl Limiter {
+    #[inline]
+    fn is_limited(&self) -> bool {
+        self.allowance != Allowance::Unlimited
     }
 }
 
@@ -41,9 +47,9 @@ impl Paced {
             point: ReactionPoint::new(rate),
             pacer: Pacer::new(jitter, gaps),
             cause: u32::MAX,
+            allowance: Allowance::Unlimited,
             begin: Time::ZERO,
             change: Time::NEVER,
-            is_limited: false,
         };
         Paced { rules, list: flows.map(limiter).collect() }
     }
@@ -51,12 +57,18 @@ impl Paced {
     /// Does what the limiter of `place` was to do by itself up to `now`; whether there was anything.
     #[inline]
     pub fn advance(&mut self, now: Time, place: u32) -> bool {
-        let limiter = &mut self.list[place as usize];
-        let is_changed = limiter.point.advance(now, &self.rules);
-        if is_changed {
-            limiter.ask();
+        let is_due = self.list[place as usize].change <= now;
+        if is_due {
+            self.change(now, place);
         }
-        is_changed
+        is_due
+    }
+
+    #[cold]
+    fn change(&mut self, now: Time, place: u32) {
+        let limiter = &mut self.list[place as usize];
+        limiter.point.advance(now, &self.rules);
+        limiter.ask();
     }
 
     /// Whether the next frame of `place` may begin at `now`, up to which all was done.
@@ -75,22 +87,28 @@ impl Paced {
     /// Whether `place` has a limiter.
     #[inline]
     pub fn is_limited(&self, place: u32) -> bool {
-        self.list[place as usize].is_limited
+        self.list[place as usize].is_limited()
     }
 
     /// The congestion point that limits `place`, if there is one.
     #[inline]
     pub fn cause(&self, place: u32) -> Option<u32> {
-        Some(&self.list[place as usize]).filter(|limiter| limiter.is_limited).map(|limiter| limiter.cause)
+        let limiter = &self.list[place as usize];
+        limiter.is_limited().then_some(limiter.cause)
     }
 
-    /// A frame of `place` began at `now`, up to which all was done.
+    /// A frame of `place` began at `now`, up to which all was done. Whether it may be limited otherwise from now on.
     #[inline]
-    pub fn on_sent(&mut self, now: Time, place: u32, size: Bytes) {
+    pub fn on_sent(&mut self, now: Time, place: u32, size: Bytes) -> bool {
         let limiter = &mut self.list[place as usize];
         limiter.pacer.on_sent(now, size);
-        limiter.point.on_sent(now, size, &self.rules);
-        limiter.ask();
+        let is_changed = limiter.point.on_sent(now, size, &self.rules);
+        if is_changed {
+            limiter.ask();
+        } else {
+            limiter.begin = limiter.pacer.not_before(limiter.allowance);
+        }
+        is_changed
     }
 
     /// Feedback of the congestion point `cause` about frames of `place` takes effect at `now`.

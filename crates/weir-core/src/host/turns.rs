@@ -53,23 +53,17 @@ impl Turns {
         }
     }
 
-    /// The next queue that `may` send: it has its turn until [`Turns::end`].
-    #[inline(always)]
-    pub fn next(&mut self, mut may: impl FnMut(u32) -> bool) -> Option<u32> {
-        let first = match &mut self.order {
-            Order::LongestFirst(queues) => *queues.front()?,
-            Order::InOrder { ready, turn } => next_set(ready, *turn)? as u32,
-        };
-        self.place = 0;
-        let queue = if may(first) { first } else { self.next_behind(first, &mut may)? };
-        if let Order::InOrder { turn, .. } = &mut self.order {
-            *turn = queue as usize + 1;
+    /// The queue whose turn it is, until [`Turns::end`].
+    #[inline]
+    pub fn first(&self) -> Option<u32> {
+        match &self.order {
+            Order::LongestFirst(queues) => queues.front().copied(),
+            Order::InOrder { ready, turn } => next_set(ready, *turn).map(|queue| queue as u32),
         }
-        Some(queue)
     }
 
-    /// The next queue behind `first` that `may` send.
-    fn next_behind(&mut self, first: u32, may: &mut dyn FnMut(u32) -> bool) -> Option<u32> {
+    /// If the queue may not send whose turn it is, that is `first`: the next one that `may`, which has its turn then.
+    pub fn behind(&mut self, first: u32, mut may: impl FnMut(u32) -> bool) -> Option<u32> {
         match &self.order {
             Order::LongestFirst(queues) => {
                 self.place = 1 + queues.iter().skip(1).position(|&queue| may(queue))?;
@@ -84,19 +78,23 @@ impl Turns {
         }
     }
 
-    /// The turn of the queue is over that [`Turns::next`] named last; whether it `goes_on`.
+    /// The turn of the queue is over that [`Turns::first`] or [`Turns::behind`] named last; whether it `goes_on`.
     #[inline]
     pub fn end(&mut self, queue: u32, goes_on: bool) {
         match &mut self.order {
             Order::LongestFirst(queues) if goes_on && queues.len() == 1 => {}
             Order::LongestFirst(queues) => {
-                queues.remove(self.place);
+                queues.remove(std::mem::take(&mut self.place));
                 if goes_on {
                     queues.push_back(queue);
                 }
             }
-            Order::InOrder { ready, .. } if !goes_on => ready[queue as usize / 64] &= !(1 << (queue % 64)),
-            Order::InOrder { .. } => {}
+            Order::InOrder { ready, turn } => {
+                *turn = queue as usize + 1;
+                if !goes_on {
+                    ready[queue as usize / 64] &= !(1 << (queue % 64));
+                }
+            }
         }
     }
 
@@ -143,13 +141,14 @@ mod tests {
         [70, 3, 5].into_iter().for_each(|queue| turns.add(queue));
         let mut taken = Vec::new();
         for _ in 0..5 {
-            let queue = turns.next(|queue| queue != 5).expect("two may send");
+            let first = turns.first().expect("three have something to send");
+            let queue = if first == 5 { turns.behind(5, |queue| queue != 5).expect("two may send") } else { first };
             turns.end(queue, true);
             taken.push(queue);
         }
         turns.remove(70);
         assert_eq!(turns.least(|queue| queue), Some(3));
-        assert_eq!(turns.next(|queue| queue == 70), None);
+        assert_eq!(turns.first().and_then(|first| turns.behind(first, |queue| queue == 70)), None);
         [3, 5].into_iter().for_each(|queue| turns.remove(queue));
         assert!(turns.is_empty());
         taken

@@ -515,7 +515,7 @@ proptest! {
             let before = rate(&point);
             let stopped = matches!(point.allowance(), Allowance::Stopped(_));
             match step {
-                Step::Sent(bytes) => point.on_sent(now, Bytes::new(bytes), &rules),
+                Step::Sent(bytes) => _ = point.on_sent(now, Bytes::new(bytes), &rules),
                 Step::Fb(fb) => {
                     let feedback = match &rules {
                         Rules::Bcn(_) => change(fb),

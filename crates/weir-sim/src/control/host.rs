@@ -6,7 +6,7 @@
 //! Above 400 lines: one value, whose parts have their files in core; what is left is how they act on one another.
 
 use weir_core::ethernet::reaction::{Feedback, Meter};
-use weir_core::host::{Limiting, Load, Turns};
+use weir_core::host::{Limiting, Load, Paced, Turns};
 use weir_core::queue::Limit;
 use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Rate, Span, Time};
@@ -103,6 +103,14 @@ impl Queue {
     }
 }
 
+/// Does what the limiter of a flow was to do by itself up to `now`.
+#[inline(always)]
+fn advance(paced: &mut Paced, queues: &mut [Queue], open: &mut (u64, u64), now: Time, place: u32) {
+    if paced.advance(now, place) {
+        queues[place as usize].sort(paced.is_limited(place), open);
+    }
+}
+
 impl Host {
     /// The host of `law` with these `keys`, in order; it has one queue, or one for each.
     pub(crate) fn new(
@@ -173,7 +181,17 @@ impl Host {
     /// The place of a flow or destination, which is one of the host's.
     #[inline]
     pub(crate) fn place(&self, key: u32) -> u32 {
-        if self.keys.len() == 1 { 0 } else { self.keys.partition_point(|&other| other < key) as u32 }
+        self.place_of(|| key)
+    }
+
+    /// The same, for a key that is asked for if there are several.
+    #[inline]
+    pub(crate) fn place_of(&self, key: impl FnOnce() -> u32) -> u32 {
+        if self.keys.len() == 1 {
+            return 0;
+        }
+        let key = key();
+        self.keys.partition_point(|&other| other < key) as u32
     }
 
     /// The flow or destination with this place.
@@ -198,12 +216,10 @@ impl Host {
     }
 
     /// Does what the limiter of a flow was to do by itself up to `now`.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, now: Time, place: u32) {
-        if let Limiting::Paced(paced) = &mut self.limiting
-            && paced.advance(now, place)
-        {
-            self.queues[place as usize].sort(paced.is_limited(place), &mut self.open);
+        if let Limiting::Paced(paced) = &mut self.limiting {
+            advance(paced, &mut self.queues, &mut self.open, now, place);
         }
     }
 
@@ -213,7 +229,7 @@ impl Host {
     }
 
     /// Whether a frame to `place` that comes at `now`, while the port is `free` or not, is taken. One that need not wait always is.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn has_room(&mut self, now: Time, place: u32, size: Bytes, free: bool) -> bool {
         self.advance(now, place);
         let queue = &self.queues[self.queue_of(place)];
@@ -235,7 +251,7 @@ impl Host {
     }
 
     /// A frame to `place` comes at `now`; `beyond` waits in the port.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, now: Time, frames: &mut Pool, place: u32, id: FrameId, beyond: Bytes) {
         let size = frames[id].size();
         frames.keep(id, place);
@@ -281,23 +297,32 @@ impl Host {
         free || queued < self.bounds.fifo
     }
 
-    /// The next frame that may begin at `now`, and its place.
-    pub(crate) fn take(&mut self, now: Time, frames: &Pool) -> Option<(FrameId, Bytes, u32)> {
+    /// The queue that may send at `now`, if one may.
+    #[inline(always)]
+    fn next_queue(&mut self, now: Time) -> Option<usize> {
         let Host { turns, limiting, queues, open, .. } = self;
-        let number = match limiting {
-            Limiting::Off => turns.next(|_| true),
-            Limiting::Paced(paced) => turns.next(|place| {
-                if paced.advance(now, place) {
-                    queues[place as usize].sort(paced.is_limited(place), open);
-                }
-                paced.may_send(now, place)
-            }),
-            Limiting::Credit(limiters) => {
-                let has_one = queues.len() == 1;
-                limiters.open(now, |place| turns.add(if has_one { 0 } else { place }));
-                turns.next(|_| true)
-            }
-        }? as usize;
+        if let Limiting::Credit(limiters) = limiting {
+            let has_one = queues.len() == 1;
+            limiters.open(now, |place| turns.add(if has_one { 0 } else { place }));
+        }
+        let first = turns.first()?;
+        let Limiting::Paced(paced) = limiting else { return Some(first as usize) };
+        advance(paced, queues, open, now, first);
+        if paced.may_send(now, first) {
+            return Some(first as usize);
+        }
+        let behind = turns.behind(first, |place| {
+            advance(paced, queues, open, now, place);
+            paced.may_send(now, place)
+        });
+        behind.map(|queue| queue as usize)
+    }
+
+    /// The next frame that may begin at `now`, and its place.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, now: Time, frames: &Pool) -> Option<(FrameId, Bytes, u32)> {
+        let number = self.next_queue(now)?;
+        let Host { limiting, queues, open, .. } = self;
         let queue = &mut queues[number];
         let id = queue.head;
         let (size, place) = (frames[id].size(), frames.kept(id));
@@ -315,8 +340,9 @@ impl Host {
         match limiting {
             Limiting::Off => {}
             Limiting::Paced(paced) => {
-                paced.on_sent(now, place, size);
-                queue.sort(paced.is_limited(place), open);
+                if paced.on_sent(now, place, size) {
+                    queue.sort(paced.is_limited(place), open);
+                }
             }
             Limiting::Credit(limiters) => limiters.on_sent(now, place, self.outlet.tx(size).ps(), size),
         }
@@ -393,6 +419,7 @@ impl Host {
     }
 
     /// The tag of a frame to `place`: the congestion point that limits it.
+    #[inline]
     pub(crate) fn tag(&self, place: u32) -> u32 {
         self.limiting.cause(place).unwrap_or(NO_POINT)
     }

@@ -15,6 +15,7 @@ use crate::control::{Beyond, Extra, Task};
 use crate::frames::{Frame, FrameId, Kind, NO_FRAME, Pool};
 use crate::timer::Alarm;
 
+const HAS_HOST: &str = "a line marked so has a host";
 /// The shortest time there is.
 const INSTANT: Span = Span::from_ps(1);
 
@@ -30,6 +31,7 @@ impl Fabric<'_> {
 
     /// A frame comes to the port of a host: from an agent, or as a notification of the flow of another host.
     pub(super) fn offer_host(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+        self.look_host(port);
         let (now, frame) = (self.now, self.frames[id]);
         let Some(control) = &mut self.control else { return };
         let Some(host) = control.extras[port as usize].beyond.host_mut() else { return };
@@ -163,8 +165,8 @@ impl Fabric<'_> {
     /// The host with queues behind `port`, which has one.
     #[inline(always)]
     fn host(&mut self, port: u32) -> &mut Host {
-        let extra = self.control.as_mut().map(|control| &mut control.extras[port as usize]);
-        extra.and_then(|extra| extra.beyond.host_mut()).expect("a line marked so has a host")
+        let control = self.control.as_mut().expect(HAS_HOST);
+        control.host(port).expect(HAS_HOST)
     }
 
     /// Begins what may begin at `port` at `now`, and works out when it is to be looked at again.
@@ -229,8 +231,11 @@ impl Fabric<'_> {
         if tag != NO_POINT || (id as usize) < control.tags.len() {
             crate::control::keep(&mut control.tags, id, tag);
         }
-        if let Offer::Sent { end } = self.lines[port as usize].port.offer(now, id, size, Lane::Data) {
-            self.set_out(port, id, end);
+        // It is no control frame, so it takes effect nowhere but where it arrives.
+        if let Offer::Sent { end } = self.lines[port as usize].port.offer(now, id, size, Lane::Data)
+            && self.sets_out(port, id, end)
+        {
+            self.lines[port as usize].append(&mut self.frames, id, end);
         }
     }
 
@@ -276,7 +281,7 @@ impl Fabric<'_> {
             self.flows[flow as usize].send(size);
             self.patience -= 1;
             self.draws += 1;
-            let place = host.place(self.plan.key(drawn.flow));
+            let place = host.place_of(|| self.plan.key(drawn.flow));
             let free = line.port.is_free(generated);
             if !host.has_room(generated, place, size, free) {
                 line.port.count_drop(generated, size);

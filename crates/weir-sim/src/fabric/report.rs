@@ -28,9 +28,6 @@ impl Fabric<'_> {
                 }
             }
         }
-        for port in 0..self.ports {
-            self.settle_levels_of(port);
-        }
     }
 
     /// The frames that wait at the host of a port: to be sent, and in its buffer.

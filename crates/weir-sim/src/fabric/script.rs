@@ -34,10 +34,7 @@ impl Fabric<'_> {
     }
 
     pub(super) fn change(&mut self, change: &Change) {
-        for &port in change.ports() {
-            self.look(port);
-            self.settle_levels_of(port);
-        }
+        change.ports().iter().for_each(|&port| self.look(port));
         match change {
             Change::Down { ports } => ports.iter().for_each(|&port| self.take_down(port)),
             Change::Up { ports } => ports.iter().for_each(|&port| self.set_down(port, false)),

@@ -7,8 +7,8 @@ use weir_core::queue::{Label, Lane, Offer};
 use weir_core::units::{Bytes, Time};
 
 use super::Fabric;
-use crate::control::Beyond;
 use crate::control::switching::valve::Valve;
+use crate::control::{Beyond, Extra, SwitchPort};
 use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME};
 use crate::line::Role;
 
@@ -41,14 +41,26 @@ impl Fabric<'_> {
         self.start_hosts();
     }
 
+    /// A port that is put together of parts is about to be touched: writes the intervals that ended, and counts for how long it was so.
+    #[inline(always)]
+    pub(super) fn look_switch(&mut self, port: u32) -> Option<&mut SwitchPort> {
+        let Extra { boundary, beyond: Beyond::Switch(switch), .. } = &mut self.control.as_mut()?.extras[port as usize]
+        else {
+            return None;
+        };
+        let line = &mut self.lines[port as usize];
+        if *boundary <= self.now {
+            *boundary = self.port_probes.mark(port, self.now, &mut line.port);
+        }
+        if let Some(levels) = &mut switch.levels {
+            levels.settle(self.now, line.port.waiting_bytes());
+        }
+        Some(switch)
+    }
+
     /// A frame arrives at a port that is put together of parts.
     pub(super) fn offer_switch(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
-        let waiting = self.lines[port as usize].port.waiting_bytes();
-        let Some(control) = &mut self.control else { return };
-        let Some(switch) = control.switch(port) else { return };
-        if let Some(levels) = &mut switch.levels {
-            levels.settle(self.now, waiting);
-        }
+        let Some(switch) = self.look_switch(port) else { return };
         let has_inputs = switch.inputs.is_some();
         if lane == Lane::Control {
             let line = &mut self.lines[port as usize];
@@ -74,13 +86,16 @@ impl Fabric<'_> {
         let marks = came.waits && switch.marker.as_mut().is_some_and(|marker| marker.on_frame(waiting));
         let point = switch.point.as_mut().filter(|_| frame.kind != Kind::Notification);
         let feedback = point.and_then(|point| point.on_frame(size, came.is_taken, waiting, tag, port));
+        let crossing = switch.guard.as_mut().and_then(|guard| guard.on_level(waiting.count()));
         if let Some(feedback) = feedback {
             self.notify(port, frame.flow, frame.leg, feedback);
         }
         if marks {
             self.mark(port, id);
         }
-        self.watch_level(port, waiting);
+        if let Some(crossing) = crossing {
+            self.on_crossing(port, crossing);
+        }
     }
 
     /// A frame joins the queue of a port, begins at once, or is dropped; the queue may drop and mark others, too.
@@ -98,7 +113,7 @@ impl Fabric<'_> {
             line.port.offer(self.now, id, size, Lane::Data)
         };
         match became {
-            Offer::Sent { end } => self.set_out(port, id, end),
+            Offer::Sent { end } => self.set_out_data(port, id, end),
             Offer::Waits => self.arm(port),
             Offer::Dropped => self.drop_frame(id),
         }
@@ -144,10 +159,10 @@ impl Fabric<'_> {
     #[cold]
     pub(super) fn serve_switch(&mut self, port: u32) {
         let now = self.now;
-        self.look(port);
-        self.settle_levels_of(port);
+        let Some(switch) = self.look_switch(port) else { return };
+        let has_valve = switch.valve.is_some();
         self.lines[port as usize].armed = false;
-        if let Some(start) = self.valve_opens(port).filter(|&start| start > now) {
+        if has_valve && let Some(start) = self.valve_opens(port).filter(|&start| start > now) {
             self.lines[port as usize].armed = true;
             return self.agenda.push(start, self.port_service(port));
         }
@@ -161,13 +176,17 @@ impl Fabric<'_> {
             if sent.marked {
                 self.mark(port, sent.handle);
             }
-            let frame = self.frames[sent.handle];
-            if let Some(valve) = self.valve(port).filter(|_| sent.lane == Lane::Data) {
-                valve.spend(now, sent.end - now);
-            }
-            self.set_out(port, sent.handle, sent.end);
-            if is_stored && sent.lane == Lane::Data {
-                self.free_memory_of(port, &frame, sent.end);
+            if sent.lane == Lane::Control {
+                self.set_out(port, sent.handle, sent.end);
+            } else {
+                if has_valve && let Some(valve) = self.valve(port) {
+                    valve.spend(now, sent.end - now);
+                }
+                let frame = self.frames[sent.handle];
+                self.set_out_data(port, sent.handle, sent.end);
+                if is_stored {
+                    self.free_memory_of(port, &frame, sent.end);
+                }
             }
         }
         self.go_on(port, now);
@@ -194,6 +213,14 @@ impl Fabric<'_> {
         }
     }
 
+    /// The same of a frame that is no control frame, at a port of a switch.
+    #[inline(always)]
+    fn set_out_data(&mut self, port: u32, id: FrameId, end: Time) {
+        if self.sets_out(port, id, end) {
+            self.launch(port, id, end);
+        }
+    }
+
     /// Something has changed at `port`: enters when it is to be looked at again. A port that stores begins no frame before `after`.
     pub(super) fn go_on(&mut self, port: u32, after: Time) {
         if self.lines[port as usize].role == Role::Host {
@@ -202,15 +229,6 @@ impl Fabric<'_> {
             self.arm_stored(port, after);
         } else {
             self.arm(port);
-        }
-    }
-
-    /// What waits at a port is about to change: how long it was so is counted.
-    pub(super) fn settle_levels_of(&mut self, port: u32) {
-        let (now, waiting) = (self.now, self.lines[port as usize].port.waiting_bytes());
-        let Some(control) = &mut self.control else { return };
-        if let Some(levels) = control.switch(port).and_then(|switch| switch.levels.as_mut()) {
-            levels.settle(now, waiting);
         }
     }
 
