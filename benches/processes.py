@@ -1,4 +1,4 @@
-"""Runs a program to its end and tells what it has cost, as the kernel counts it."""
+"""Runs a program to its end and reports its cost as the kernel counts it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = ["Ended", "run_to_end"]
@@ -34,11 +34,13 @@ class Ended:
     """Never below what this process occupied when it started the other."""
 
 
-def run_to_end(command: Sequence[str]) -> Ended:
+def run_to_end(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Ended:
     """Run ``command`` in a process group of its own; after :data:`TIMEOUT_S` it is killed."""
     with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as complaints:
         start = time.monotonic()
-        process = subprocess.Popen(command, stdout=printed, stderr=complaints, process_group=0)
+        process = subprocess.Popen(
+            command, stdout=printed, stderr=complaints, process_group=0, env=environment
+        )
         timer = threading.Timer(TIMEOUT_S, _kill, [process.pid])
         timer.start()
         try:

@@ -2,6 +2,7 @@
 
     python benches/whole_program.py [--rounds N]
 
+Modules are compiled once, as an installation from a wheel has them, in a round that does not count.
 Wall times depend on what else the machine does, CPU times less. Where ns-3 is there, its whole process on
 `w1`, which `weir run incast` simulates, too, is timed for comparison. Exit code: 0, or 1 when the least CPU
 time of a command, of a point of a study or of the notes on 2048 hosts is above its goal, or a command fails.
@@ -10,10 +11,11 @@ time of a command, of a point of a study or of the notes on 2048 hosts is above 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compare import PEER, build_peer
@@ -33,7 +35,8 @@ GOALS_S = {
     NOTES: 1.0,
     POINT: 0.003,
 }
-"""Most CPU time: of a whole process, and of notes and points without what comes before them."""
+"""Most CPU time: of a whole process; of notes without what comes before them, and of points without their
+simulation."""
 
 _NOTES = """
 import time
@@ -48,6 +51,7 @@ print(time.process_time() - begun)
 """
 _POINT = """
 import time
+from weirlab import _core
 from weirlab.scenario import loads
 from weirlab.studies import run_study
 TEXT = '''weirlab: 1
@@ -61,9 +65,17 @@ study: {{factors: {{traffic.load.source.load: [{}]}}}}
 '''
 study = loads(TEXT.format(", ".join(f"{1 + i / 10:.1f} %" for i in range(200))))
 run_study(loads(TEXT.format("1 %, 2 %")), threads=1)
+simulate, simulated_s = _core.simulate, []
+def timed(*args):
+    begun = time.process_time()
+    tables = simulate(*args)
+    simulated_s.append(time.process_time() - begun)
+    return tables
+_core.simulate = timed
 begun = time.process_time()
 run_study(study, threads=1)
-print((time.process_time() - begun) / 200)
+assert len(simulated_s) == 200
+print((time.process_time() - begun - sum(simulated_s)) / 200)
 """
 _COMPLETE = """
 import os
@@ -87,6 +99,15 @@ def commands(directory: Path) -> dict[str, list[str]]:
     return timed | ({NS3: [str(PEER), "w1"]} if build_peer() else {})
 
 
+def one_round(compiled: Path) -> Iterator[tuple[str, Ended]]:
+    """Every command once; Python keeps compiled modules under ``compiled``, whatever the caller has set."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(compiled)
+    with tempfile.TemporaryDirectory(prefix="weir-bench-") as directory:
+        for name, command in commands(Path(directory)).items():
+            yield name, run_to_end(command, environment)
+
+
 def cost_s(name: str, runs: Sequence[Ended]) -> list[float]:
     """CPU times: of the process, or what it prints of a part of it."""
     return [float(run.printed) if name in (NOTES, POINT) else run.cpu_s for run in runs]
@@ -101,14 +122,14 @@ def main() -> int:
         parser.error("at least one round is needed")
 
     ended: dict[str, list[Ended]] = {}
-    for _ in range(rounds):
-        with tempfile.TemporaryDirectory(prefix="weir-bench-") as directory:
-            for name, command in commands(Path(directory)).items():
-                this = run_to_end(command)
+    with tempfile.TemporaryDirectory(prefix="weir-bench-") as compiled:
+        for counts in [False, *[True] * rounds]:
+            for name, this in one_round(Path(compiled)):
                 if this.exit_code != 0:
                     print(f"bench: '{name}' ended with {this.exit_code}\n{this.complaints}", file=sys.stderr)
                     return 1
-                ended.setdefault(name, []).append(this)
+                if counts:
+                    ended.setdefault(name, []).append(this)
 
     print(f"{'command':<32} {'wall [s]':>18} {'CPU, least [s]':>14} {'median':>7} {'goal':>6} {'memory':>8}")
     missed = []

@@ -85,8 +85,10 @@ _COLUMNS = pl.Schema(
 
 
 def _labelled(name: str, unit: str, values: pl.DataFrame) -> pl.DataFrame:
-    labels = {"measure": pl.lit(name), "unit": pl.lit(unit)}
-    return values.with_columns(**labels).select(list(_COLUMNS)).cast(_COLUMNS)
+    count = values.height
+    columns = {"measure": [name] * count, "unit": [unit] * count}
+    found = {column: values[column] for column in ("replicate", "value")}
+    return pl.DataFrame(columns | found, schema=_COLUMNS)
 
 
 def summary(values: pl.DataFrame) -> list[dict[str, Any]]:

@@ -340,10 +340,11 @@ def _simulate(
     except _core.SimulationError as error:
         raise RunFailed(f"{scenario.name}: {error}") from error
     captures = pl.DataFrame(tables["captures"])
-    records = Records.made(tables, captures=captures.drop("content"))
+    facts = pl.DataFrame([column for column in captures if column.name != "content"])
+    records = Records.made(tables, captures=facts)
     check_conservation(records)
-    rows = captures.select("name", "replicate", "content").rows()
-    files = {f"{name}-{first + replicate}.pcapng": content for name, replicate, content in rows}
+    parts = zip(captures["name"], captures["replicate"], captures["content"], strict=True)
+    files = {f"{name}-{first + replicate}.pcapng": content for name, replicate, content in parts}
     return records, files
 
 
@@ -368,10 +369,13 @@ def check_conservation(records: Records) -> None:
 
     `live` was counted by walking links, queues and sources at the end.
     """
-    accounted = pl.col("delivered_frames") + pl.col("dropped_frames") + pl.col("live_frames")
-    broken = records["flows"].filter(pl.col("sent_frames") != accounted)
-    if broken.is_empty():
+    flows = records["flows"]
+    # By columns: a query would take a twentieth of a short run.
+    sums = flows["delivered_frames"] + flows["dropped_frames"] + flows["live_frames"]
+    differs = flows["sent_frames"] != sums
+    if not differs.any():
         return
+    broken = flows.filter(differs)
     first = records["flow_names"].join(broken.head(1), on="flow", how="inner").row(0, named=True)
     raise RunFailed(
         f"conservation broken for {broken.height} flows; the first is '{first['name']}' in replicate "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import InputError
 from weirlab.heavy import pl
@@ -40,28 +40,34 @@ def frame_counts(records: Records) -> pl.DataFrame:
     """The table `runs` with the sums of `FRAMES` over all flows of data, and `acknowledgement_frames` and
     `dropped_acknowledgements`: those sent and dropped of what only comes back to senders."""
     names = records["flow_names"]
-    back = pl.lit(False)
+    back: list[int] = []
     if "carries" in names.columns:
-        flows = names.filter(pl.col("carries") == "acknowledgements").get_column("flow")
-        back = pl.col("flow").is_in(flows.to_list())
-    counts = (
-        records["flows"]
-        .group_by("replicate")
-        .agg(
-            *(pl.col(name).filter(~back).sum() for name in FRAMES),
-            acknowledgement_frames=pl.col("sent_frames").filter(back).sum(),
-            dropped_acknowledgements=pl.col("dropped_frames").filter(back).sum(),
-        )
-    )
-    return records["runs"].join(counts, on="replicate", how="left", maintain_order="left")
+        back = names.get_column("flow").filter(names["carries"] == "acknowledgements").to_list()
+    found: dict[object, dict[str, Any]] = {}
+    # By columns: a point of a study has few rows, and a query with a join takes longer than its simulation.
+    for (replicate,), rows in records["flows"].partition_by("replicate", as_dict=True).items():
+        is_back = rows["flow"].is_in(back) if back else None
+        data = rows if is_back is None else rows.filter(~is_back)
+        returned = rows.clear() if is_back is None else rows.filter(is_back)
+        found[replicate] = {
+            **{name: data[name].sum() for name in FRAMES},
+            "acknowledgement_frames": returned["sent_frames"].sum(),
+            "dropped_acknowledgements": returned["dropped_frames"].sum(),
+        }
+    runs = records["runs"]
+    columns = (*FRAMES, "acknowledgement_frames", "dropped_acknowledgements")
+    of_runs = [found.get(replicate, {}) for replicate in runs["replicate"]]
+    sums = {name: pl.Series(name, [each.get(name) for each in of_runs], pl.UInt64) for name in columns}
+    return pl.DataFrame([*runs, *sums.values()])
 
 
 def _data_flows(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
     """Columns `flow traffic` of these entries of traffic, without what only comes back to senders."""
-    names = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic)))
+    names = records["flow_names"]
+    chosen = names.get_column("traffic").is_in(list(traffic))
     if "carries" in names.columns:
-        names = names.filter(pl.col("carries") == "data")
-    return names.select("flow", "traffic")
+        chosen &= names.get_column("carries") == "data"
+    return pl.DataFrame([names.get_column(column).filter(chosen) for column in ("flow", "traffic")])
 
 
 def windowed(records: Records, table: str, key: str, ids: Sequence[int], window: Window) -> pl.DataFrame:
@@ -169,28 +175,18 @@ def by_replicate(
     there are no rows."""
     # One by one: sums of several groups at once may end in another last digit than that of one alone.
     parts = rows.partition_by("replicate", as_dict=True, maintain_order=True)
-    values = pl.concat(
-        [
-            pl.DataFrame(schema={"replicate": pl.UInt32, "value": pl.Float64}),
-            *(
-                part.select(replicate=pl.col("replicate").first(), value=value.cast(pl.Float64))
-                for part in parts.values()
-            ),
-        ],
-        how="vertical_relaxed",
-    )
-    time = pl.lit(float(window[1] - window[0])) if window else pl.col("end_ps").cast(pl.Float64)
-    result = pl.col("value").cast(pl.Float64)
+    found = {
+        replicate: part.select(value.cast(pl.Float64)).item(0, 0) for (replicate,), part in parts.items()
+    }
+    runs = records["runs"]
+    replicates = runs.get_column("replicate")
+    values = pl.Series("value", [found.get(replicate) for replicate in replicates], pl.Float64)
     if over != 1.0:
-        result = quotient(result, pl.lit(over))
+        values = _quotient([values, pl.Series([over])])
     if per_ps:
-        result = quotient(result, time)
-    return (
-        records["runs"]
-        .select("replicate", "end_ps")
-        .join(values, on="replicate", how="left", maintain_order="left")
-        .select("replicate", value=result)
-    )
+        time = pl.Series([float(window[1] - window[0])]) if window else runs.get_column("end_ps")
+        values = _quotient([values, time.cast(pl.Float64)])
+    return pl.DataFrame([replicates, values.rename("value")])
 
 
 def quotient(above: pl.Expr, below: pl.Expr) -> pl.Expr:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from weirlab.errors import InputError, ScenarioError, UnsupportedError
 from weirlab.evaluation import measured
@@ -73,6 +72,8 @@ class RunsPlan:
         self._study = scenario.study
         self._base = scenario.assign({"study": None})
         self._combinations = list(self._study.combinations())
+        self._checked: dict[int, Scenario] = {}
+        """Scenarios of points that `check` has looked at, until they are asked for."""
         self._rows = len(self._design(0)) if self._combinations else 0
         count = len(self._combinations)
         # The first point of each combination, then the second of each, and so on: what an interrupted study
@@ -104,6 +105,8 @@ class RunsPlan:
 
     def point(self, number: int) -> _RunsPoint:
         """See `weirlab.execution.Plan`."""
+        if (checked := self._checked.pop(number, None)) is not None:
+            return _RunsPoint(number, checked, self.seeds)
         combination, row = divmod(number, self._rows)
         levels: Sequence[Level] = self._combinations[combination][2]
         changes = {path: value for level in levels for path, value in level.assignments.items()}
@@ -115,7 +118,8 @@ class RunsPlan:
         problem, each with its levels."""
         refuse_others(self.scenario)
         if len(self._combinations) <= _CHECKED:
-            possible(self.scenario, resolve)
+            points, _ = possible(self.scenario, resolve)
+            self._checked = {point.number: point.base for point in points if not point.changes}
             return
         for combination in np.linspace(0, len(self._combinations) - 1, _CHECKED).astype(int):
             try:
@@ -146,12 +150,11 @@ class _RunsPoint:
         """See `weirlab.execution.Point`."""
         seeds = [self._seeds[replicate] for replicate in replicates]
         records = simulate(self.scenario, seeds, threads=1, progress=watch)
-        counts = frame_counts(records).select("replicate", *COUNTS).to_dicts()
+        counts = frame_counts(records).to_dicts()
         found: dict[int, list[dict[str, Any]]] = {place: [] for place in range(len(seeds))}
         values = measured(records, self.scenario)
-        for measure, replicate, value, unit in values.select(
-            "measure", pl.col("replicate"), "value", "unit"
-        ).iter_rows():
+        columns = (values[name] for name in ("measure", "replicate", "value", "unit"))
+        for measure, replicate, value, unit in zip(*columns, strict=True):
             found[replicate].append({"measure": measure, "value": value, "unit": unit})
         return [
             Row(
