@@ -41,6 +41,7 @@ from typing import Literal
 
 from weirlab.spec.part import At as At
 from weirlab.spec.part import Part as Part
+from weirlab.spec.part import Runs as Runs
 from weirlab.spec.part import Where as Where
 from weirlab.spec.part import origin_of as origin_of
 '''

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from weirlab import _core
 from weirlab import spec as core
-from weirlab.spec import At, Part, origin_of
+from weirlab.scenario import load
+from weirlab.spec import At, Part, Runs, origin_of
 
 PORTS = core.PortProbe(port=3, every_ps=10, origin=At("record", "q", every_ps="every"))
 
@@ -113,6 +117,33 @@ def test_a_list_passes_the_places_of_its_members_on() -> None:
     assert origin_of(record, "/ports/0/every_ps") == ("record", "q", "every")
     assert origin_of(record, "/ports/1/every_ps") == ("record",)
     assert origin_of(record, "/delays") == ("record",)
+
+
+@given(st.lists(st.integers(0, 30), max_size=20), st.integers(0, 30), st.integers(-25, 25))
+def test_runs_are_the_ids_that_they_were_made_of(ids: list[int], absent: int, place: int) -> None:
+    runs = Runs(ids)
+    assert runs == ids
+    assert list(runs) == ids
+    assert len(runs) == len(ids)
+    assert (absent in runs) == (absent in ids)
+    assert list(Runs(dict.fromkeys(ids)).without(absent)) == [
+        each for each in dict.fromkeys(ids) if each != absent
+    ]
+    assert runs[place:] == tuple(ids[place:])
+    if -len(ids) <= place < len(ids):
+        assert runs[place] == ids[place]
+    else:
+        with pytest.raises(IndexError, match="no place"):
+            runs[place]
+
+
+def test_runs_are_short_in_json_and_read_back_by_the_core() -> None:
+    all_but_one = Runs(range(2048)).without(7)
+    assert core.DestinationUniform(uniform=all_but_one).json() == '{"uniform": [[0, 6], [8, 2047]]}'
+    scenario = load("zrl-128-3")
+    resolved = scenario.resolve()
+    assert len(resolved.spec_json) < 100_000
+    assert json.loads(_core.check(resolved.spec_json)) == json.loads(resolved.spec_json)
 
 
 def test_all_classes_are_parts() -> None:

@@ -9,6 +9,7 @@ pub mod aqm;
 pub mod classes;
 pub mod control;
 pub mod events;
+mod runs;
 pub mod switching;
 pub mod transport;
 
@@ -384,8 +385,12 @@ pub enum Destination {
     /// Always the same host.
     Node(u32),
     /// A host drawn anew for each frame, all alike. The sender itself may be among them: its frames then go
-    /// to its first switch and back.
-    Uniform(Vec<u32>),
+    /// to its first switch and back. Hosts that follow one another may stand as a pair, the first and the last.
+    Uniform(
+        #[serde(with = "runs")]
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<u32>"))]
+        Vec<u32>,
+    ),
 }
 
 /// A departure process. The first frame leaves one gap after the start, but for `Constant`, whose frame `n`

@@ -12,6 +12,7 @@ from typing import Literal
 
 from weirlab.spec.part import At as At
 from weirlab.spec.part import Part as Part
+from weirlab.spec.part import Runs as Runs
 from weirlab.spec.part import Where as Where
 from weirlab.spec.part import origin_of as origin_of
 
@@ -602,7 +603,8 @@ class DestinationNode(Part):
 
 class DestinationUniform(Part):
     """A host drawn anew for each frame, all alike. The sender itself may be among them: its frames then go
-    to its first switch and back.
+    to its first switch and back. Hosts that follow one another may stand as a pair, the first and the
+    last.
     """
 
     uniform: Sequence[int]

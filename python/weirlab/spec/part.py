@@ -6,9 +6,10 @@ Type checkers see them as dataclasses.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform, overload
 
 Where = tuple[str | int, ...]
 """A path in a scenario, such as `("queues", "ports", "limit")`."""
@@ -98,8 +99,84 @@ class Part(_Frozen):
         return json.dumps(self, default=_fields, check_circular=False)
 
 
-def _fields(part: object) -> dict[str, Any]:
+class Runs(Sequence[int]):
+    """Ids of which most follow one another, in their order, as few ranges in memory and in JSON. All hosts but
+    one are two, also where there are thousands."""
+
+    __slots__ = ("_ranges",)
+
+    def __init__(self, ids: Iterable[int]) -> None:
+        if isinstance(ids, Runs):
+            self._ranges: tuple[range, ...] = ids._ranges
+            return
+        ranges: list[range] = []
+        for each in ids:
+            if ranges and ranges[-1].stop == each:
+                ranges[-1] = range(ranges[-1].start, each + 1)
+            else:
+                ranges.append(range(each, each + 1))
+        self._ranges = tuple(ranges)
+
+    def without(self, absent: int) -> Runs:
+        """The same without one of them."""
+        rest = Runs(())
+        parts = (
+            (range(run.start, absent), range(absent + 1, run.stop)) if absent in run else (run,)
+            for run in self._ranges
+        )
+        rest._ranges = tuple(part for both in parts for part in both if part)
+        return rest
+
+    def entries(self) -> list[int | list[int]]:
+        """Ids, and pairs of the first and the last of three and more, as the compiled core writes them."""
+        found: list[int | list[int]] = []
+        for run in self._ranges:
+            found += [[run[0], run[-1]]] if len(run) > 2 else run
+        return found
+
+    def __len__(self) -> int:
+        return sum(map(len, self._ranges))
+
+    def __iter__(self) -> Iterator[int]:
+        return itertools.chain.from_iterable(self._ranges)
+
+    def __contains__(self, each: object) -> bool:
+        return any(each in run for run in self._ranges)
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[int]: ...
+    def __getitem__(self, place: int | slice) -> int | Sequence[int]:
+        if isinstance(place, slice):
+            return tuple(self)[place]
+        left = place + len(self) if place < 0 else place
+        for run in self._ranges:
+            if 0 <= left < len(run):
+                return run[left]
+            left -= len(run)
+        raise IndexError(f"no place {place} among {len(self)} ids")
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Runs):
+            return self._ranges == other._ranges
+        return (
+            isinstance(other, (list, tuple))
+            and len(other) == len(self)
+            and all(a == b for a, b in zip(self, other, strict=True))
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"Runs({self.entries()})"
+
+
+def _fields(part: object) -> dict[str, Any] | list[int | list[int]]:
     """The fields of a part as they are called in JSON."""
+    if isinstance(part, Runs):
+        return part.entries()
     if not isinstance(part, Part):
         raise TypeError(f"{part!r} has no form in a spec")
     fields = vars(part)
@@ -130,7 +207,7 @@ def origin_of(part: Part, pointer: str, fields: Callable[[Where], Collection[str
                 if name is not None:
                     found = origin.fields.get(name) or (*found, *_own(name, fields(found)))
             value = None if name is None else getattr(value, name, None)
-        elif isinstance(value, (list, tuple)) and step is not None and step.isdigit():
+        elif isinstance(value, (list, tuple, Runs)) and step is not None and step.isdigit():
             value = value[int(step)] if int(step) < len(value) else None
         else:
             break

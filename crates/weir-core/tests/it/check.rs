@@ -29,6 +29,39 @@ fn a_legal_spec_survives_a_journey_through_json() {
 }
 
 #[test]
+fn receivers_that_follow_one_another_stand_in_json_as_their_first_and_last() {
+    for (hosts, json) in [
+        (vec![0, 1, 2, 4], "[[0,2],4]"),
+        (vec![0, 1, 3, 4], "[0,1,3,4]"),
+        (vec![4, 3, 2], "[4,3,2]"),
+        (vec![3, 4, 5, 0, 1], "[[3,5],0,1]"),
+        (vec![u32::MAX - 2, u32::MAX - 1, u32::MAX, 0], "[[4294967293,4294967295],0]"),
+    ] {
+        let to = Destination::Uniform(hosts);
+        let text = serde_json::to_string(&to).expect("JSON");
+        assert_eq!(text, format!("{{\"uniform\":{json}}}"));
+        assert_eq!(serde_json::from_str::<Destination>(&text).expect("destinations"), to);
+    }
+    let plain: Destination = serde_json::from_str("{\"uniform\":[0,[1,2],3]}").expect("destinations");
+    assert_eq!(plain, Destination::Uniform(vec![0, 1, 2, 3]));
+}
+
+#[test]
+fn runs_of_receivers_that_are_none_are_refused() {
+    for (json, message) in [
+        ("[[3,1]]", "cannot go from 3 to 1"),
+        ("[[0,4294967295]]", "more than 4194304 ids"),
+        ("[[0,3000000],[0,3000000]]", "more than 4194304 ids"),
+        ("[[1,2,3]]", "did not match"),
+        ("7", "a list of ids"),
+    ] {
+        let found = serde_json::from_str::<Destination>(&format!("{{\"uniform\":{json}}}"));
+        let error = found.expect_err(json).to_string();
+        assert!(error.contains(message), "{json}: {error}");
+    }
+}
+
+#[test]
 fn faults_of_the_network_are_placed_in_the_spec() {
     let (pointer, _) = fault(|spec| spec.network = Network::FatTree { k: 3, link: LINK, switch: SWITCH });
     assert_eq!(pointer, "/network/k");

@@ -13,7 +13,7 @@ from weirlab.errors import ScenarioError
 from weirlab.scenario.network.layout import Layout, NoMatchError, Port
 from weirlab.scenario.network.selecting import EntryFault
 from weirlab.scenario.traffic.hotspots import AnyHotspot, HotFlow, InputGenerated, OutputGenerated
-from weirlab.spec import At, Where
+from weirlab.spec import At, Runs, Where
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -322,7 +322,7 @@ def _avoid(traffic: list[core.Traffic], host: int, senders: set[int]) -> None:
     def avoiding(source: core.Source) -> core.Source:
         if source.from_ in senders or not isinstance(source.to, core.DestinationUniform):
             return source
-        others = [target for target in source.to.uniform if target != host]
+        others = Runs(source.to.uniform).without(host)
         if len(others) in (0, len(source.to.uniform)):
             return source
         return _changed(source, to=core.DestinationUniform(uniform=others))

@@ -10,7 +10,7 @@ probability slot / mean gap.
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weirlab import spec as core
@@ -31,7 +31,7 @@ from weirlab.scenario.traffic import (
     Traffic,
     Uniform,
 )
-from weirlab.spec import At
+from weirlab.spec import At, Runs
 from weirlab.units import Rate
 
 MIN_FRAME_BYTES = 64
@@ -48,7 +48,7 @@ class Flow:
 
     source: int
     """Id of the sending host."""
-    targets: tuple[int, ...]
+    targets: Sequence[int]
     """One host, or all those of which each frame draws one."""
     drawn: bool = False
     """Whether each frame draws its receiver."""
@@ -125,20 +125,12 @@ def _uniform(senders: list[int], receivers: list[int], *, own: bool, layout: Lay
     if len(senders) * len(receivers) > MAX_PAIRS:
         pairs = f"{len(senders)} senders and {len(receivers)} receivers"
         raise EntryFault(f"{pairs} are more than {MAX_PAIRS} pairs; select fewer", "to")
-    flows = _drawn(tuple(senders), tuple(receivers), own)
+    every = Runs(receivers)
+    flows = [Flow(sender, every if own else every.without(sender), drawn=True) for sender in senders]
     for flow in flows:
         if not flow.targets:
             raise EntryFault(f"'{layout.nodes[flow.source]}' has no receiver but itself", "to")
-    return list(flows)
-
-
-@functools.lru_cache(maxsize=2)
-def _drawn(senders: tuple[int, ...], receivers: tuple[int, ...], own: bool) -> tuple[Flow, ...]:
-    """Flows that draw their receivers: the points of a study ask for the same. Few are kept, as those of 2048
-    hosts take 33 MB."""
-    return tuple(
-        Flow(sender, tuple(to for to in receivers if own or to != sender), drawn=True) for sender in senders
-    )
+    return flows
 
 
 def _listed_flows(traffic: Traffic, layout: Layout) -> list[Flow]:
