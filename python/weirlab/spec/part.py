@@ -100,8 +100,8 @@ class Part(_Frozen):
 
 
 class Runs(Sequence[int]):
-    """Ids of which most follow one another, in their order, as few ranges in memory and in JSON. All hosts but
-    one are two, also where there are thousands."""
+    """Ids of which most follow one another, in their order, as few ranges in memory and in JSON. All hosts
+    but one are two, also where there are thousands."""
 
     __slots__ = ("_ranges",)
 
