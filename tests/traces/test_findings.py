@@ -8,6 +8,7 @@ import pytest
 
 from traces.captures import MSS, Talk, paced, pcap, steady
 from weirlab.traces import Finding, diagnose, read_trace
+from weirlab.traces.directions import interval_rows
 from weirlab.traces.probing import KINDS
 
 MS = 1_000_000
@@ -199,6 +200,42 @@ def test_a_capture_that_lost_frames_is_distrusted(tmp_path: Path) -> None:
     assert lost.values["unseen_bytes"] > 0
 
 
+def flight(segments: int, lost: int, turns: int = 10) -> tuple[Talk, int]:
+    """A segment each ms, acknowledged after `turns` of them; one is lost and sent again, in the frame whose place
+    is the second result."""
+    talk, again = Talk(), 0
+    talk.shake_hands(turns * MS)
+    for turn in range(segments):
+        talk.now += MS
+        ready = turn - turns
+        if ready >= 0 and ready != lost:
+            if lost < ready < lost + 2 * turns:
+                talk.ack(lost, sack=(lost + 1, ready + 1))
+            else:
+                talk.ack(ready + 1)
+        if ready == lost + turns:
+            again = len(talk.frames)
+            talk.data(lost)
+        talk.data(turn)
+    return talk, again
+
+
+@pytest.mark.parametrize("before", [0, 1, 5, 10])
+def test_what_left_before_the_first_frame_was_not_lost_by_the_capture(tmp_path: Path, before: int) -> None:
+    talk, again = flight(400, 100)
+    assert "capture-lost-frames" not in found(tmp_path, talk)
+    cut = Talk(frames=talk.frames[again - before :])
+    assert "capture-lost-frames" not in found(tmp_path, cut)
+
+
+def test_a_capture_that_begins_late_and_lost_frames_is_distrusted(tmp_path: Path) -> None:
+    talk, again = flight(400, 100)
+    kept = [
+        frame for place, frame in enumerate(talk.frames) if place >= again and place not in range(500, 520)
+    ]
+    assert found(tmp_path, Talk(frames=kept))["capture-lost-frames"].values["unseen_bytes"] == 10_000
+
+
 def ramp(mean_ns: float, packets: int = 80, ratio: float = 3.0) -> list[int]:
     """Gaps of a stream that fall by `ratio`, whose mean is `mean_ns`."""
     shares = [ratio ** (-place / (packets - 1)) for place in range(packets)]
@@ -255,3 +292,8 @@ def test_heads_at_line_rate_are_blamed_on_the_tails_before(tmp_path: Path) -> No
     )
     assert "tail-spill" in findings
     assert findings["tail-spill"].values["spilt_ratio"] > 0.6
+
+
+def test_rows_of_evidence_name_units_that_people_read(tmp_path: Path) -> None:
+    rows = interval_rows(pl.DataFrame({"t_ps": [2 * 10**12], "rtt_min_ps": [5 * 10**9]}), "rtt_min_ps")
+    assert rows == [{"t_s": 2.0, "rtt_min_ms": 5.0}]

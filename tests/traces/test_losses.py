@@ -6,6 +6,7 @@ import random
 import struct
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -357,6 +358,7 @@ def test_a_time_in_which_all_is_lost_is_one_event(tmp_path: Path) -> None:
                 if ready in (305, 565):
                     for again in (each for each in out if acked <= each < ready):
                         talk.data(again)
+                if ready in (305 + round_trip, 565 + round_trip):
                     acked = ready + 1
     (finding,) = (
         each for each in diagnose(read_trace(pcap(tmp_path / "out.pcap", talk))) if each.kind in KINDS
@@ -644,3 +646,70 @@ record: {{sender: {{frames: [left-0->left, left->left-0], as: pcapng}}}}
         if finding.kind == "queue-overflow"
     ]
     assert ("waited at" in found.text) is not varies
+
+
+def resent(path: Path, *, answered_ns: int) -> Path:
+    """A sender's capture of 200 segments, of which the tenth is sent again and acknowledged so long after
+    that; with SACK, and without time stamps and reports of what came twice."""
+    talk = Talk()
+    talk.shake_hands(ROUND_TRIP_NS)
+    talk.now += MS
+    for number in (*range(11), *range(14, 200)):
+        begun = talk.now
+        talk.data(number)
+        if number != 10:
+            talk.now = begun + ROUND_TRIP_NS
+            talk.ack(number + 1)
+            continue
+        for more in (11, 12, 13):
+            talk.now += SEGMENT_NS
+            talk.data(more)
+        talk.now = begun + ROUND_TRIP_NS
+        talk.ack(10, sack=(11, 14))
+        talk.now += SEGMENT_NS
+        talk.data(10)
+        talk.now += answered_ns
+        talk.ack(14)
+    return pcap(path, talk)
+
+
+@pytest.mark.parametrize(("answered_ns", "spurious"), [(ROUND_TRIP_NS // 4, 1), (ROUND_TRIP_NS, 0)])
+def test_what_is_acknowledged_too_soon_after_it_came_again_was_late_and_not_lost(
+    tmp_path: Path, answered_ns: int, spurious: int
+) -> None:
+    losses = read_trace(resent(tmp_path / "resent.pcap", answered_ns=answered_ns))["losses"]
+    assert losses.get_column("spurious").to_list() == [spurious]
+
+
+@pytest.mark.parametrize(
+    ("random", "queued", "unknown", "found", "said"),
+    [
+        (1, 12, 0, "queue-overflow", "One event did not depend on that: too few to report lossy-path."),
+        (12, 1, 0, "lossy-path", "One event came with a full queue: too few to report queue-overflow."),
+        (0, 12, 3, "queue-overflow", "The cause of 3 events is unknown."),
+        (0, 12, 0, "queue-overflow", "The path itself need not lose anything."),
+    ],
+)
+def test_what_is_too_rare_to_be_found_is_named_where_it_is_counted(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    random: int,
+    queued: int,
+    unknown: int,
+    found: str,
+    said: str,
+) -> None:
+    from weirlab.traces import losses
+
+    trace = read_trace(resent(tmp_path / "resent.pcap", answered_ns=ROUND_TRIP_NS))
+    causes = losses._causes(trace, trace.flows().row(0, named=True))
+    assert causes is not None
+    numbers = {"random": random, "queued": queued, "unknown": unknown}
+    counts = {name: float(number) for name, number in numbers.items()}
+    events = {f"{name}_events": number for name, number in counts.items()}
+    monkeypatch.setattr(losses, "_causes", lambda *_: replace(causes, why="few", **counts, **events))
+    monkeypatch.setattr(losses, "_counts", lambda row, packets, events, cost: events > 3)
+    (finding,) = losses.loss_findings(trace, trace.flows().row(0, named=True))
+    assert finding.kind == found
+    assert said in finding.text
+    assert ("other losses" in finding.text or "need not lose" in finding.text) == ("need not" in said)

@@ -204,8 +204,22 @@ def interval_rows(rows: pl.DataFrame, *columns: str) -> list[dict[str, Any]]:
     step = max(1, rows.height // EVIDENCE)
     chosen = rows.gather_every(step).head(EVIDENCE)
     return [
-        {"t_s": each["t_ps"] / 1e12, **{name: each[name] for name in columns}} for each in chosen.to_dicts()
+        in_units({"t_ps": each["t_ps"], **{name: each[name] for name in columns}})
+        for each in chosen.to_dicts()
     ]
+
+
+def in_units(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of evidence with its times in units that people read: the time of the row in s, all else in
+    ms."""
+    return dict(_in_unit(name, value) for name, value in row.items())
+
+
+def _in_unit(name: str, value: Any) -> tuple[str, Any]:
+    if not name.endswith("_ps"):
+        return name, value
+    unit, ps = ("s", 1e12) if name == "t_ps" else ("ms", 1e9)
+    return f"{name.removesuffix('ps')}{unit}", None if value is None else value / ps
 
 
 def rate_text(bps: float | None) -> str:

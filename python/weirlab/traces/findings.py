@@ -105,9 +105,8 @@ def _bufferbloat(trace: Trace, row: Row) -> Iterator[Finding]:
         "problem" if standing >= _LONG * limit else "notice",
         "A standing queue",
         f"In {share:.0%} of the intervals even the smallest round-trip time lay more than {ms_text(limit)} "
-        f"above the minimum of {ms_text(round_trip)}; the median excess is {ms_text(standing)}. The buffer "
-        "at the "
-        "bottleneck never empties: it only delays.",
+        f"above the minimum of {ms_text(round_trip)}; the median excess of all is {ms_text(standing)}. In "
+        "these the buffer at the bottleneck did not empty: it only delayed.",
         {"standing_ratio": share, "standing_ms": standing / 1e9, "rtt_min_ms": round_trip / 1e9},
         interval_rows(rows, shortest),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -93,6 +93,10 @@ class _Causes:
     """Whether packets that arrived are among them: without SACK these are sent again, too."""
     rows: pl.DataFrame
     """The losses, with their `cause`."""
+    random_is_rare: bool = False
+    """Whether some are random, and too few for a finding of their own."""
+    queued_is_rare: bool = False
+    """The same of those of the queue."""
 
 
 def loss_findings(trace: Trace, row: Row) -> Iterator[Finding]:
@@ -102,6 +106,10 @@ def loss_findings(trace: Trace, row: Row) -> Iterator[Finding]:
         return
     events = max(causes.random_events + causes.queued_events + causes.unknown_events, 1.0)
     cost = _cost(trace, row)
+    if not _counts(row, causes.random, causes.random_events, cost):
+        causes = replace(causes, random_is_rare=bool(round(causes.random_events)))
+    if not _counts(row, causes.queued, causes.queued_events, cost):
+        causes = replace(causes, queued_is_rare=bool(round(causes.queued_events)))
     if _counts(row, causes.random, causes.random_events, cost):
         yield _lossy_path(trace, row, causes, cost * causes.random_events / events)
     if _counts(row, causes.queued, causes.queued_events, cost):
@@ -119,6 +127,7 @@ def _counts(row: Row, packets: float, events: float, cost: float) -> bool:
 def _lossy_path(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding:
     text = _again(row, causes, causes.random, causes.random_events)
     text += " that did not depend on what waited in queues."
+    text += _rare_text(causes, "queue-overflow" if causes.queued_is_rare else "")
     text += _blind_text(causes)
     bound = _square_root_bps(row, causes)
     if bound:
@@ -159,11 +168,12 @@ def _queue_overflow(trace: Trace, row: Row, causes: _Causes, cost: float) -> Fin
         f"{f': about {bytes_text(held)} waited at {rate_text(capacity)}' if known else ''}. This flow, or "
         "others with it, had filled the bottleneck."
     )
-    text += (
-        " The other losses did not depend on that."
-        if round(causes.random_events)
-        else " The path itself need not lose anything."
-    )
+    if causes.random_is_rare or (round(causes.unknown_events) and not round(causes.random_events)):
+        text += _rare_text(causes, "lossy-path" if causes.random_is_rare else "")
+    elif round(causes.random_events):
+        text += " The other losses did not depend on that."
+    else:
+        text += " The path itself need not lose anything."
     text += _blind_text(causes)
     if cost >= _COSTLY:
         round_trip = round_trip_ps(row) or 0.0
@@ -227,6 +237,23 @@ def _again(row: Row, causes: _Causes, packets: float, events: float) -> str:
         f"{packets:,.0f} of {all_of_them} were {lost} ({packets / row['segments']:.2%}), in "
         f"{events:,.0f}{of_all} events"
     )
+
+
+def _rare_text(causes: _Causes, kind: str) -> str:
+    """What is said of the other events where no finding of their own says it: those of another cause, which
+    are too few to be found as `kind`, and those of no known cause."""
+    text = ""
+    if kind == "lossy-path":
+        text += f" {_events_text(causes.random_events)} did not depend on that: too few to report {kind}."
+    elif kind == "queue-overflow":
+        text += f" {_events_text(causes.queued_events)} came with a full queue: too few to report {kind}."
+    if round(causes.unknown_events):
+        text += f" The cause of {_events_text(causes.unknown_events).lower()} is unknown."
+    return text
+
+
+def _events_text(events: float) -> str:
+    return "One event" if round(events) == 1 else f"{events:,.0f} events"
 
 
 def _blind_text(causes: _Causes) -> str:

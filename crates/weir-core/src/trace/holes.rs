@@ -12,6 +12,8 @@ pub(crate) struct Hole {
     pub(crate) since: u64,
     /// From an acknowledgment to the data that it let go: of the last before the jump, else of the data that jumped.
     pub(crate) behind_ps: Option<u64>,
+    /// Whether it may have left before the capture began, so that nothing was lost by that.
+    pub(crate) cut: bool,
 }
 
 /// Holes in the order of their places, none of them empty.
@@ -64,12 +66,14 @@ impl Holes {
         (filled, found)
     }
 
-    /// Bytes below `place` are acknowledged: how many of them were never seen.
+    /// Bytes below `place` are acknowledged: how many of them were never seen, though they left while the capture ran.
     pub(crate) fn close_below(&mut self, place: u64) -> u64 {
         if self.0.first().is_none_or(|hole| hole.start >= place) {
             return 0;
         }
-        self.fill(0, place).0
+        let below = self.0.iter().take_while(|hole| hole.start < place);
+        let cut: u64 = below.filter(|hole| hole.cut).map(|hole| hole.end.min(place) - hole.start).sum();
+        self.fill(0, place).0 - cut
     }
 }
 
@@ -79,8 +83,8 @@ mod tests {
 
     fn holes() -> Holes {
         let mut holes = Holes::default();
-        holes.jump(Hole { start: 10, end: 20, since: 1, behind_ps: None });
-        holes.jump(Hole { start: 30, end: 40, since: 2, behind_ps: None });
+        holes.jump(Hole { start: 10, end: 20, since: 1, behind_ps: None, cut: false });
+        holes.jump(Hole { start: 30, end: 40, since: 2, behind_ps: None, cut: false });
         holes
     }
 
@@ -104,5 +108,13 @@ mod tests {
         assert_eq!(filled(&mut holes, 0, 10), (0, None));
         assert_eq!(holes.close_below(35), 15);
         assert_eq!(filled(&mut holes, 0, 100), (5, Some(2)));
+    }
+
+    #[test]
+    fn what_left_before_the_capture_began_does_not_count_as_missed_by_it() {
+        let mut holes = holes();
+        holes.0[0].cut = true;
+        assert_eq!(holes.close_below(15), 0);
+        assert_eq!(holes.close_below(100), 10);
     }
 }

@@ -18,6 +18,12 @@ use crate::units::Span;
 
 /// Most segments that are remembered until their acknowledgment.
 const MOST_IN_FLIGHT: usize = 1 << 16;
+/// Most segments sent again within a round trip of which it is asked whether their first copies arrived.
+const MOST_FRESH: usize = 256;
+/// For so many round trips data from before the first frame may be acknowledged, or follow what was sent again.
+const CUT_ROUNDS: u64 = 2;
+/// A round trip where none is known yet. Source: RFC 6298, section 2.1.
+const UNKNOWN_TRIP_PS: u64 = 1_000_000_000_000;
 /// Most retransmitted segments whose count may still grow.
 const MOST_REPEATS: usize = 1 << 16;
 /// Segments that come this much later than the jump over them were sent again, where nothing else shows it.
@@ -203,6 +209,22 @@ pub(crate) struct Sender {
     probed: Option<u64>,
     /// Rows of the table of losses that tell of what was sent again for nothing.
     pub(crate) spurious_rows: Vec<u32>,
+    /// What was sent again less than a round trip ago, oldest first.
+    fresh: VecDeque<Fresh>,
+    /// Whether what was outstanding when the capture began is unknown, as its SYN was not seen.
+    headless: bool,
+    /// When the first data was seen.
+    began: Option<u64>,
+}
+
+/// A segment that was sent again for the first time a short time ago.
+#[derive(Clone, Copy, Debug)]
+struct Fresh {
+    at: u64,
+    start: u64,
+    end: u64,
+    /// Its row of the table of losses.
+    row: u32,
 }
 
 impl Sender {
@@ -244,6 +266,9 @@ impl Sender {
             drained_since: None,
             probed: None,
             spurious_rows: Vec::new(),
+            fresh: VecDeque::new(),
+            headless: true,
+            began: None,
         }
     }
 
@@ -292,13 +317,22 @@ impl Sender {
             self.first_tick.get_or_insert((value, now));
             self.last_tick = Some((value, now));
         }
+        if !plain && segment.has(Segment::SYN) {
+            self.headless = false;
+        }
+        if self.began.is_none() && self.headless && start > self.highest {
+            // Only acknowledgments were seen: what lies between had left before the capture began.
+            (self.una, self.highest) = (start, start);
+        }
+        let began = *self.began.get_or_insert(now);
         if start >= self.highest {
             let before = self.newest_behind;
             self.waited_behind(now, value);
             let jumped = start > self.highest;
             if jumped {
                 let behind_ps = before.or(self.newest_behind);
-                self.holes.jump(Hole { start: self.highest, end: start, since: now, behind_ps });
+                let cut = self.may_precede(now, began, round_trip_ps);
+                self.holes.jump(Hole { start: self.highest, end: start, since: now, behind_ps, cut });
             }
             self.extend(Sent { start, end, at: now, id, again: false, took_ps: 0, told: start }, value);
             return Data { jumped, ..Data::of(Kind::New, start, end - start) };
@@ -413,9 +447,12 @@ impl Sender {
 
     /// Its loss is reported in `row` of the table of losses.
     pub(crate) fn told_in(&mut self, start: u64, row: u32) {
-        if let Some(repeat) = self.repeats.get_mut(&start) {
-            repeat.row = Some(row);
+        let Some(repeat) = self.repeats.get_mut(&start) else { return };
+        repeat.row = Some(row);
+        if self.fresh.len() == MOST_FRESH {
+            self.fresh.pop_front();
         }
+        self.fresh.push_back(Fresh { at: repeat.at, start, end: repeat.end, row });
     }
 
     /// Whether bytes that were all seen are the same packet once more, or were sent again.
@@ -505,7 +542,10 @@ impl Sender {
         if place > self.una {
             acked.bytes = place - self.una;
             counts.acked_bytes += acked.bytes;
-            counts.unseen_bytes += self.holes.close_below(place) + place.saturating_sub(self.highest);
+            counts.unseen_bytes += self.holes.close_below(place);
+            if !self.began.is_none_or(|began| self.may_precede(now, began, None)) {
+                counts.unseen_bytes += place.saturating_sub(self.highest);
+            }
             self.highest = self.highest.max(place);
             let waited = self.una < self.disturbed;
             self.arrived_before(segment);
@@ -538,7 +578,38 @@ impl Sender {
         {
             self.arrived(now, block.1);
         }
+        self.arrived_early(now, segment);
         acked
+    }
+
+    /// Whether data that is missed now may have left before the first frame of a capture that began within the connection.
+    fn may_precede(&self, now: u64, began: u64, round_trip_ps: Option<u64>) -> bool {
+        let trip_ps = self.smoothed.mean_ps().max(round_trip_ps).unwrap_or(UNKNOWN_TRIP_PS);
+        self.headless && now.saturating_sub(began) <= CUT_ROUNDS * trip_ps
+    }
+
+    /// What is acknowledged after less than three quarters of the least round trip since it was sent again had arrived before: jitter
+    /// makes some round trips shorter than all until then.
+    ///
+    /// Source: RFC 8985, section 6.2, step 2, of round trips that are less than the least
+    fn arrived_early(&mut self, now: u64, segment: &Segment) {
+        if self.fresh.is_empty() {
+            return;
+        }
+        let least_ps = self.ahead.min_ps.unwrap_or(0) / 4 * 3;
+        while self.fresh.front().is_some_and(|fresh| now.saturating_sub(fresh.at) >= least_ps) {
+            self.fresh.pop_front();
+        }
+        let blocks: Vec<_> = segment.blocks().iter().map(|&(l, r)| (self.place(l), self.place(r))).collect();
+        let una = self.una;
+        let rows = &mut self.spurious_rows;
+        self.fresh.retain(|fresh| {
+            let arrived = fresh.end <= una || blocks.iter().any(|&(l, r)| l <= fresh.start && fresh.end <= r);
+            if arrived {
+                rows.push(fresh.row);
+            }
+            !arrived
+        });
     }
 
     /// An acknowledgment of the first segment that was not acknowledged echoes an older time than that at which it was sent
