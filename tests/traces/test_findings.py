@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from traces.captures import MSS, Talk, paced, pcap, steady
@@ -201,8 +202,8 @@ def test_a_capture_that_lost_frames_is_distrusted(tmp_path: Path) -> None:
 
 
 def flight(segments: int, lost: int, turns: int = 10) -> tuple[Talk, int]:
-    """A segment each ms, acknowledged after `turns` of them; one is lost and sent again, in the frame whose place
-    is the second result."""
+    """A segment each ms, acknowledged after `turns` of them; one is lost and sent again, in the frame
+    whose place is the second result."""
     talk, again = Talk(), 0
     talk.shake_hands(turns * MS)
     for turn in range(segments):
