@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from weirlab.api.reading import plot, read
     from weirlab.api.searched import search
     from weirlab.api.simulated import run, study
+    from weirlab.api.timelines import perfetto
     from weirlab.errors import WeirlabError
     from weirlab.scenario import Scenario, load
 
@@ -42,6 +43,7 @@ __all__ = [
     "diagnose",
     "load",
     "path",
+    "perfetto",
     "plot",
     "read",
     "reproduce",
@@ -62,6 +64,7 @@ _HOMES = {
     "diagnose": "weirlab.api.captured",
     "load": "weirlab.scenario",
     "path": "weirlab.api.measured",
+    "perfetto": "weirlab.api.timelines",
     "plot": "weirlab.api.reading",
     "read": "weirlab.api.reading",
     "reproduce": "weirlab.api.published",

@@ -36,6 +36,7 @@ __all__ = [
     "table_schemas",
     "udp_trial",
     "version",
+    "write_timeline",
 ]
 
 class SpecError(Exception):
@@ -95,6 +96,16 @@ def read_trace(
     link_rate_bps: int | None = None,
     watch: Callable[[int, int], object] | None = None,
 ) -> dict[str, Table]: ...
+def write_timeline(
+    out: str | Path,
+    captures: Sequence[tuple[Sequence[str], bytes | Path]],
+    series: Sequence[tuple[Sequence[str], str, str, Sequence[int], Sequence[float]]],
+    *,
+    flows: dict[str, str],
+    framing: dict[str, int],
+    rate_bps: int | None = None,
+    watch: Callable[[int, int], object] | None = None,
+) -> tuple[int, int]: ...
 def parse_quantity(kind: str, text: str) -> int: ...
 def format_quantity(kind: str, value: int) -> str: ...
 def clock_quality() -> _ClockQuality: ...

@@ -41,7 +41,7 @@ mod _core {
     #[pymodule_export]
     use crate::stamp::one_way_delays;
     #[pymodule_export]
-    use crate::trace::read_trace;
+    use crate::trace::{read_trace, write_timeline};
     #[pymodule_export]
     use crate::units::{format_quantity, parse_quantity};
 

@@ -1,13 +1,18 @@
 //! Captures in, columns out.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, metadata};
-use std::io::{self, Read};
+use std::io::{self, BufWriter, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
-use weir_core::trace::{Analysis, Capture, Choices, Options, Selection, StreamOptions, TraceError};
+use weir_core::trace::{
+    Analysis, Capture, Choices, DrawError, Drawing, Options, Selection, StreamOptions, Style, Timeline, TraceError,
+    Track,
+};
 use weir_core::units::{Rate, Span};
 
 use crate::arrow::tables_to_python;
@@ -132,4 +137,88 @@ pub(crate) fn read_trace<'py>(
     let tables = watched(py, work, look, || cancel.store(true, Ordering::Relaxed))?.map_err(trace_error)?;
     look()?;
     tables_to_python(py, tables)
+}
+
+/// Where a capture is.
+#[derive(FromPyObject)]
+pub(crate) enum Source {
+    #[pyo3(transparent)]
+    Content(PyBackedBytes),
+    #[pyo3(transparent)]
+    Path(PathBuf),
+}
+
+/// Values over time, with the tracks they stand below, their unit, and their times in ns.
+type Counted = (Vec<String>, String, String, Vec<u64>, Vec<f64>);
+
+/// Writes a timeline for Perfetto to the file `out`: the frames of each of `captures`, below tracks of their names, and `series`.
+/// Returns how many frames and tracks it has. `watch` is as of `read_trace`.
+#[pyfunction]
+#[pyo3(signature = (out, captures, series, *, flows, framing, rate_bps=None, watch=None))]
+#[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one style")]
+pub(crate) fn write_timeline(
+    py: Python<'_>,
+    out: PathBuf,
+    captures: Vec<(Vec<String>, Source)>,
+    series: Vec<Counted>,
+    flows: BTreeMap<String, String>,
+    framing: BTreeMap<String, u64>,
+    rate_bps: Option<u64>,
+    watch: Option<Bound<'_, PyAny>>,
+) -> PyResult<(u64, usize)> {
+    let style = Style { flows, framing, rate: rate_bps.map(Rate::from_bps) };
+    let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
+    let cancel = AtomicBool::new(false);
+    let work = || -> Result<(u64, usize), DrawError> {
+        let mut timeline = Timeline::new(BufWriter::new(File::create(&out)?));
+        let (mut frames, mut before) = (0, 0);
+        for (names, source) in &captures {
+            let above = below(&mut timeline, names)?;
+            let length = match source {
+                Source::Path(path) => metadata(path).map_err(TraceError::Read)?.len(),
+                Source::Content(content) => content.len() as u64,
+            };
+            total.store(before + length, Ordering::Relaxed);
+            let go_on = |place| {
+                done.store(before + place, Ordering::Relaxed);
+                !cancel.load(Ordering::Relaxed)
+            };
+            let drawing = Drawing::new(&style);
+            frames += match source {
+                Source::Path(path) => {
+                    let file = Patient::open(path, &cancel).map_err(TraceError::Read)?;
+                    drawing.draw(&mut Capture::new(file)?, &mut timeline, above, go_on)?
+                }
+                Source::Content(content) => {
+                    drawing.draw(&mut Capture::new(Cursor::new(&content[..]))?, &mut timeline, above, go_on)?
+                }
+            };
+            before += length;
+        }
+        for (names, name, unit, times, values) in &series {
+            let above = below(&mut timeline, names)?;
+            let track = timeline.counter(above, name, unit)?;
+            for (&at, &value) in times.iter().zip(values) {
+                timeline.value(track, at, value)?;
+            }
+        }
+        let tracks = timeline.tracks();
+        timeline.finish()?;
+        Ok((frames, tracks))
+    };
+    let look = || match &watch {
+        Some(watch) => watch.call1((done.load(Ordering::Relaxed), total.load(Ordering::Relaxed))).map(drop),
+        None => Ok(()),
+    };
+    let found = watched(py, work, look, || cancel.store(true, Ordering::Relaxed))?;
+    look()?;
+    found.map_err(|error| match error {
+        DrawError::Read(error) => trace_error(error),
+        DrawError::Write(error) => error.into(),
+    })
+}
+
+/// The innermost of the tracks `names`, one below the other.
+fn below<W: Write>(timeline: &mut Timeline<W>, names: &[String]) -> io::Result<Option<Track>> {
+    names.iter().try_fold(None, |above, name| timeline.track(above, name).map(Some))
 }

@@ -54,3 +54,15 @@ pub(crate) struct Mark {
     pub(crate) queue_max_bytes: u64,
     pub(crate) queue_byte_ps: u128,
 }
+
+/// How long a port had been paused by the end of an interval: of those only that ever were, next to their [`Mark`]s.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    /// Place of the probe.
+    pub(crate) probe: u32,
+    /// The interval.
+    pub(crate) number: u32,
+    pub(crate) paused_ps: u64,
+    /// Whether it is paused from there on.
+    pub(crate) is_paused: bool,
+}

@@ -7,7 +7,7 @@ use weir_core::queue::Port;
 use weir_core::spec;
 use weir_core::units::{Bytes, Span, Time};
 
-use crate::boundaries::{Boundaries, Mark};
+use crate::boundaries::{Boundaries, Held, Mark};
 use crate::frames::FrameId;
 use crate::reckoning::Reckoning;
 
@@ -28,6 +28,8 @@ pub struct PortInterval {
     pub queue_max_bytes: u64,
     /// Integral of the waiting bytes over the interval, byte ps.
     pub queue_byte_ps: u128,
+    /// Time held by PAUSE, ps.
+    pub paused_ps: u64,
 }
 
 /// Writes down the intervals of ports, one after the other as they end.
@@ -37,6 +39,7 @@ pub(crate) struct PortProbes {
     /// Place in `probes` of each port that has one.
     of_port: Vec<u32>,
     pub(crate) log: Vec<Mark>,
+    pub(crate) held: Vec<Held>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +67,7 @@ impl PortProbes {
         for (place, probe) in (0..).zip(probes) {
             of_port[probe.port as usize] = place;
         }
-        PortProbes { probes: probes.iter().map(probe).collect(), of_port, log: Vec::new() }
+        PortProbes { probes: probes.iter().map(probe).collect(), of_port, log: Vec::new(), held: Vec::new() }
     }
 
     /// Each port that has a probe, and when its first interval ends.
@@ -91,6 +94,11 @@ impl PortProbes {
                 queue_max_bytes: counters.queue_max_bytes,
                 queue_byte_ps: counters.queue_byte_ps,
             });
+            let pauses = port.pauses_until(boundaries.at(*number));
+            if pauses.count > 0 {
+                let (paused_ps, is_paused) = (pauses.total.ps(), port.is_paused());
+                self.held.push(Held { probe: place, number: *number, paused_ps, is_paused });
+            }
             *number += 1;
             let next = boundaries.at(*number);
             if next > now {
@@ -126,7 +134,7 @@ impl PortProbes {
 
     /// After the last mark.
     pub(crate) fn finish(self) -> Intervals {
-        Intervals { probes: self.probes, log: self.log }
+        Intervals { probes: self.probes, log: self.log, held: self.held }
     }
 }
 
@@ -135,6 +143,7 @@ impl PortProbes {
 pub struct Intervals {
     probes: Vec<PortProbe>,
     log: Vec<Mark>,
+    held: Vec<Held>,
 }
 
 impl Intervals {
@@ -144,6 +153,9 @@ impl Intervals {
         let mut order: Vec<u32> = (0..self.log.len() as u32).collect();
         order.sort_by_key(|&place| self.log[place as usize].probe);
         let mut marks = order.into_iter().map(|place| &self.log[place as usize]).peekable();
+        let mut order: Vec<u32> = (0..self.held.len() as u32).collect();
+        order.sort_by_key(|&place| self.held[place as usize].probe);
+        let mut held = order.into_iter().map(|place| &self.held[place as usize]).peekable();
         self.probes
             .iter()
             .flat_map(|&PortProbe { port, boundaries, .. }| {
@@ -154,7 +166,9 @@ impl Intervals {
                     *before = Before::default();
                 }
                 let mark = marks.next_if(|mark| mark.number == number && self.probes[mark.probe as usize].port == port);
-                Some((port, before.row(boundaries.at(number), mark)))
+                let is_here = |held: &&Held| held.number == number && self.probes[held.probe as usize].port == port;
+                let held = held.next_if(is_here);
+                Some((port, before.row(boundaries.at(number), mark, held)))
             })
     }
 }
@@ -174,11 +188,13 @@ struct Before {
     drops: u64,
     queue_bytes: u64,
     queue_byte_ps: u128,
+    paused_ps: u64,
+    is_paused: bool,
 }
 
 impl Before {
-    /// The interval that ends at `end`, with its mark if it has one.
-    fn row(&mut self, end: Time, mark: Option<&Mark>) -> PortInterval {
+    /// The interval that ends at `end`, with its marks if it has some.
+    fn row(&mut self, end: Time, mark: Option<&Mark>, held: Option<&Held>) -> PortInterval {
         let quiet = Mark {
             probe: 0,
             number: 0,
@@ -190,6 +206,8 @@ impl Before {
             queue_byte_ps: self.queue_byte_ps + u128::from(self.queue_bytes) * u128::from(end.ps() - self.t_ps),
         };
         let mark = mark.unwrap_or(&quiet);
+        let still = self.paused_ps + if self.is_paused { end.ps() - self.t_ps } else { 0 };
+        let (paused_ps, is_paused) = held.map_or((still, self.is_paused), |held| (held.paused_ps, held.is_paused));
         let row = PortInterval {
             t_ps: end.ps(),
             bytes: mark.bytes - self.bytes,
@@ -198,6 +216,7 @@ impl Before {
             queue_bytes: mark.queue_bytes,
             queue_max_bytes: mark.queue_max_bytes,
             queue_byte_ps: mark.queue_byte_ps - self.queue_byte_ps,
+            paused_ps: paused_ps - self.paused_ps,
         };
         *self = Before {
             t_ps: end.ps(),
@@ -206,6 +225,8 @@ impl Before {
             drops: mark.drops,
             queue_bytes: mark.queue_bytes,
             queue_byte_ps: mark.queue_byte_ps,
+            paused_ps,
+            is_paused,
         };
         row
     }

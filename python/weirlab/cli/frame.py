@@ -22,6 +22,7 @@ from weirlab.cli.tables import say, show
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from weirlab.analysis.timeline import Timeline
     from weirlab.api.result import Result
     from weirlab.scenario import Scenario
 
@@ -29,6 +30,7 @@ __all__ = [
     "MOST_SEED",
     "JsonFlag",
     "OutOption",
+    "PerfettoOption",
     "ReportFlag",
     "ScenarioArgument",
     "SetOption",
@@ -46,6 +48,7 @@ __all__ = [
     "show_result",
     "stderr_console",
     "tell",
+    "tell_timeline",
     "write_page",
 ]
 
@@ -74,6 +77,17 @@ OutOption = Annotated[
         "--out",
         metavar="DIR",
         help="Where to keep the result: a new or empty directory. Default: results/NAME-DATE-TIME.",
+        show_default=False,
+    ),
+]
+
+
+PerfettoOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--perfetto",
+        metavar="FILE",
+        help="Also write the frames as a timeline in the format of Perfetto (ui.perfetto.dev opens it).",
         show_default=False,
     ),
 ]
@@ -169,6 +183,15 @@ def debug(error: BaseException) -> None:
 def tell(text: str) -> None:
     """Say something about the way to the result."""
     sys.stderr.write(text + "\n")
+
+
+def tell_timeline(timeline: Timeline, file: Path) -> None:
+    """Say what a timeline holds and what opens it."""
+    frames = f"{timeline.frames:,} frames" if timeline.frames else "no frames"
+    tell(
+        f"Timeline: {file}: {frames} and series on {timeline.tracks:,} tracks, in whole ns; open it at "
+        "https://ui.perfetto.dev"
+    )
 
 
 def print_json(document: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ import typer
 from weirlab.cli.frame import (
     JsonFlag,
     OutOption,
+    PerfettoOption,
     ReportFlag,
     ScenarioArgument,
     SetOption,
@@ -21,6 +22,7 @@ from weirlab.cli.frame import (
     read_scenario,
     show_result,
     tell,
+    tell_timeline,
     write_page,
 )
 from weirlab.cli.progress import judge_in, progress_bar
@@ -74,6 +76,7 @@ def run(
     sets: SetOption = None,
     out: OutOption = None,
     report: ReportFlag = False,
+    perfetto: PerfettoOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Run a scenario, or the study in it, on the packet-level simulator and keep what it recorded.
@@ -86,8 +89,10 @@ def run(
       weir run incast.yaml
       weir run incast --replicates 20 --set traffic.load.source.load='80 %'
       weir run load-and-buffer --out results/first --report
+      weir run tcp-loss --perfetto frames.perfetto-trace
     """
     from weirlab.analysis.notes import notes_of
+    from weirlab.analysis.timeline import with_frames
     from weirlab.errors import InputError
 
     scenario = read_scenario(file, sets)
@@ -98,8 +103,13 @@ def run(
     if scenario.study is None:
         if on or store or limit:
             raise InputError(f"{file}: has no section 'study', which --on, --store and --limit are for")
-        _run_once(scenario, seed, replicates, threads, changes, out, report=report, as_json=as_json)
+        if perfetto is not None:
+            scenario = with_frames(scenario)
+        found = _run_once(scenario, seed, replicates, threads, changes, out, report=report, perfetto=perfetto)
+        _show(*found, as_json=as_json)
         return
+    if perfetto is not None:
+        raise InputError(f"{file}: is a study, of whose runs no frames are kept; --perfetto is for one run")
     where = where_of(on, store, limit)
     if on is not None and on.partition(":")[0] in ("slurm", "kubernetes"):
         options = {"--seed": seed, "--replicates": replicates, "--store": store, "--out": out}
@@ -142,8 +152,8 @@ def _run_once(
     out: Path | None,
     *,
     report: bool,
-    as_json: bool,
-) -> None:
+    perfetto: Path | None,
+) -> tuple[RunResult, Path | None]:
     from weirlab import runs
     from weirlab.api.simulated import run
     from weirlab.results import claimed_directory
@@ -163,7 +173,14 @@ def _run_once(
             progress=progress,
             judge=judge_in(directory, progress),
         )
-    page = write_page(directory) if report else None
+    if perfetto is not None:
+        from weirlab.api.timelines import perfetto as write_perfetto
+
+        tell_timeline(write_perfetto(result, perfetto), perfetto)
+    return result, write_page(directory) if report else None
+
+
+def _show(result: RunResult, page: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(result.document)
     else:

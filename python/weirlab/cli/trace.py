@@ -11,11 +11,13 @@ import typer
 from weirlab.cli.frame import (
     JsonFlag,
     OutOption,
+    PerfettoOption,
     ReportFlag,
     conclude,
     print_json,
     show_result,
     tell,
+    tell_timeline,
     write_page,
 )
 from weirlab.cli.progress import progress_bar
@@ -77,6 +79,7 @@ def trace(
     link_rate: _RateOption = None,
     connections: _ConnectionsOption = None,
     report: ReportFlag = False,
+    perfetto: PerfettoOption = None,
     out: OutOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -87,6 +90,7 @@ def trace(
     Examples:
       weir trace capture.pcapng
       weir trace capture.pcap --every '10 ms' --report
+      weir trace capture.pcapng --perfetto frames.perfetto-trace
       weir trace dag.erf --stream-packets 80 --link-rate '1 Gbit/s' --json
     """
     from weirlab.api.captured import trace as read
@@ -106,6 +110,12 @@ def trace(
         with claimed_directory(file.stem, out) as directory:
             result.save(directory)
     page = write_page(result.directory) if report and result.directory is not None else None
+    if perfetto is not None:
+        from weirlab.api.timelines import perfetto as write_perfetto
+
+        with progress_bar("writing", perfetto.name) as progress:
+            timeline = write_perfetto(file, perfetto, link_rate=link_rate, progress=progress)
+        tell_timeline(timeline, perfetto)
     found = result.trace
     if as_json:
         print_json(

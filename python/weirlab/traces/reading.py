@@ -98,6 +98,12 @@ def load_trace(directory: Path) -> Trace:
             f"{directory}: saved by an earlier version, which did not keep '{_NEWEST}' of flows; "
             "read the capture again"
         )
+    if "duplicate" not in tables["acks"].columns:  # an earlier version
+        tables["acks"] = tables["acks"].with_columns(duplicate=pl.lit(None, pl.UInt32))
+        numbers = dict.fromkeys(("t_ps", "left", "right"), pl.UInt64)
+        tables["sacks"] = pl.DataFrame(schema={"flow": pl.UInt32, **numbers})
+    if "sacks" not in tables:
+        raise InputError(f"{directory / 'sacks'}.parquet: this table is missing")
     source = tables.pop("source").row(0, named=True)
     return Trace(source["name"], tables, source["every_ps"])
 

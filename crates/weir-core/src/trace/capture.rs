@@ -5,6 +5,7 @@ use std::io::{self, Read};
 
 use super::window::{Order, Window};
 use super::{erf, pcap, pcapng, recognise};
+use crate::units::Rate;
 
 /// Bytes of the largest record that is believed; tcpdump writes at most 262144, Wireshark reads more only for buses.
 pub(crate) const LARGEST_RECORD: usize = 1 << 24;
@@ -112,6 +113,8 @@ pub struct Interface {
     pub snap_bytes: u32,
     /// Bytes of the frame check sequence at the end of each frame, as far as the file shows.
     pub fcs_bytes: u8,
+    /// Rate of the link, if the file has it.
+    pub rate: Option<Rate>,
     /// Ticks of the clock in a second.
     pub ticks_per_s: u64,
     /// Frames that the capture lost, as far as the file shows.

@@ -108,8 +108,21 @@ impl Events {
 pub(crate) struct Did {
     /// What the data of the segment is, with its place relative to the first.
     pub(crate) data: Option<(Kind, u64)>,
-    /// Acknowledged place of the other side's data, and the end of the window, relative to its first.
-    pub(crate) ack: Option<(u64, Option<u64>)>,
+    /// What it says of the other side's data.
+    pub(crate) ack: Option<Told>,
+}
+
+/// What an acknowledgment says, with places relative to the first byte of the data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    /// The first byte that did not arrive.
+    pub(crate) place: u64,
+    /// The end of the window.
+    pub(crate) edge: Option<u64>,
+    pub(crate) duplicate: bool,
+    /// Blocks of selective acknowledgment, the first `sacks` of them.
+    pub(crate) blocks: [(u64, u64); 4],
+    pub(crate) sacks: u8,
 }
 
 /// The state that both sides share.
@@ -379,7 +392,7 @@ impl Tcp {
         jumped: bool,
         sides: &mut [Side; 2],
         Log { series, events }: &mut Log,
-    ) -> (u64, Option<u64>) {
+    ) -> Told {
         let other = 1 - from;
         let mut behind_ps = None;
         let window = self.window(from, segment);
@@ -417,10 +430,18 @@ impl Tcp {
             Some(Echo { of: Stamped::Acknowledgment, ps }) if segment.payload > 0 => behind_ps = Some(ps),
             _ => {}
         }
-        let told = (
-            acked.place.saturating_sub(sender.base),
-            window.map(|window| (acked.place + window).saturating_sub(sender.base)),
-        );
+        let relative = |place: u64| place.saturating_sub(sender.base);
+        let mut blocks = [(0, 0); 4];
+        for (block, &(left, right)) in blocks.iter_mut().zip(&segment.blocks).take(usize::from(segment.sacks)) {
+            *block = (relative(sender.place(left)), relative(sender.place(right)));
+        }
+        let told = Told {
+            place: relative(acked.place),
+            edge: window.map(|window| relative(acked.place + window)),
+            duplicate: acked.duplicate,
+            blocks,
+            sacks: segment.sacks,
+        };
         let una = sender.una;
         if let Some(recovery) = &mut self.recovering[other] {
             recovery.acked_bytes += acked.bytes;

@@ -1,6 +1,6 @@
 //! Packets of the connections that are reported one by one.
 
-use super::connection::Did;
+use super::connection::{Did, Told};
 use super::side::Kind;
 
 /// One data packet of a connection that is reported in detail.
@@ -19,6 +19,16 @@ pub(crate) struct AckRow {
     pub(crate) t_ps: u64,
     pub(crate) ack: u64,
     pub(crate) edge: Option<u64>,
+    /// Whether it is a duplicate.
+    pub(crate) duplicate: bool,
+}
+
+/// A block of selective acknowledgment, with places relative to the first byte.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SackRow {
+    pub(crate) t_ps: u64,
+    pub(crate) left: u64,
+    pub(crate) right: u64,
 }
 
 /// The packets of one direction.
@@ -26,6 +36,7 @@ pub(crate) struct AckRow {
 pub(crate) struct Detail {
     pub(crate) data: Vec<DataRow>,
     pub(crate) acks: Vec<AckRow>,
+    pub(crate) sacks: Vec<SackRow>,
     pub(crate) left_out: u64,
 }
 
@@ -43,11 +54,14 @@ impl Detail {
 
     /// Adds an acknowledgment; returns how many rows that made.
     pub(crate) fn tell_ack(&mut self, now: u64, did: Did, most: usize) -> usize {
-        let Some((ack, edge)) = did.ack else { return 0 };
+        let Some(Told { place: ack, edge, duplicate, blocks, sacks }) = did.ack else { return 0 };
         if self.acks.len() >= most {
             return 0;
         }
-        self.acks.push(AckRow { t_ps: now, ack, edge });
-        1
+        self.acks.push(AckRow { t_ps: now, ack, edge, duplicate });
+        let room = most.saturating_sub(self.sacks.len()).min(usize::from(sacks));
+        let blocks = &blocks[..room];
+        self.sacks.extend(blocks.iter().map(|&(left, right)| SackRow { t_ps: now, left, right }));
+        1 + blocks.len()
     }
 }

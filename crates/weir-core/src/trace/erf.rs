@@ -175,6 +175,7 @@ impl Reader {
             link: head.link(),
             snap_bytes: 0,
             fcs_bytes: 0,
+            rate: None,
             ticks_per_s: 1 << 32,
             lost: 0,
         });

@@ -5,6 +5,7 @@
 //! 2. [`packet`]: what a frame is, as far as it was kept; [`Segment`]: what TCP says.
 //! 3. [`Analysis`]: connections and their two directions; its results leave as tables.
 //! 4. [`Writer`]: pcapng out; [`frames`]: headers for simulated frames.
+//! 5. [`Timeline`]: tracks, slices and counters out, for Perfetto; [`Drawing`]: the frames of a capture on one.
 //!
 //! Limits: encrypted tunnels and those that `layers` does not name are not looked into, and counted; checksums are not
 //! verified, as hosts leave them to their cards. Formats and headers are read by this module and not by a library, since traces of long runs keep 64 or
@@ -17,6 +18,7 @@ mod compression;
 mod connection;
 mod counts;
 mod detail;
+mod drawing;
 mod edges;
 mod erf;
 mod fragments;
@@ -40,16 +42,19 @@ mod segment;
 mod series;
 mod side;
 mod tables;
+mod timeline;
 mod waits;
 mod window;
 mod writer;
 
 pub use analysis::{Analysis, Options, Selection};
 pub use capture::{Capture, Ending, Format, Interface, Link, Record, Stamp, TraceError};
+pub use drawing::{DrawError, Drawing, Style};
 pub use layers::dissect;
 pub use packet::{Address, Dissected, Packet, Part, Transport};
 pub use points::Choices;
 pub use segment::Segment;
 pub use tables::StreamOptions;
+pub use timeline::{Happening, Timeline, Track};
 pub use window::Order;
 pub use writer::{Tap, Writer};

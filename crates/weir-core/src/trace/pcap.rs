@@ -48,6 +48,7 @@ impl Reader {
             link: Link::from_number(link as u16),
             snap_bytes: u32_at(bytes, 16, order),
             fcs_bytes,
+            rate: None,
             ticks_per_s: if nanoseconds { 1_000_000_000 } else { 1_000_000 },
             lost: 0,
         };

@@ -5,7 +5,7 @@
 
 use super::capture::{Interface, LARGEST_RECORD, Link, Stamp, Step};
 use super::window::{Order, u16_at, u32_at, u64_at};
-use crate::units::PS_PER_S;
+use crate::units::{PS_PER_S, Rate};
 
 const SECTION: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
@@ -165,6 +165,7 @@ impl Reader {
             link: Link::from_number(u16_at(block, 8, self.order)),
             snap_bytes: u32_at(block, 12, self.order),
             fcs_bytes: 0,
+            rate: None,
             ticks_per_s: 1_000_000,
             lost: 0,
         };
@@ -172,6 +173,9 @@ impl Reader {
         for (code, value) in options(&block[16..block.len() - 4], self.order) {
             match (code, value) {
                 (2, name) => interface.name = String::from_utf8_lossy(name).trim_end_matches('\0').into(),
+                (8, value) if value.len() == 8 => {
+                    interface.rate = Some(Rate::from_bps(u64_at(value, 0, self.order))).filter(|rate| rate.bps() > 0);
+                }
                 (9, &[resolution, ..]) => match ticks_per_s(resolution) {
                     Some(ticks) => interface.ticks_per_s = ticks,
                     None => return Step::Damaged(format!("a clock of resolution {resolution:#04x}")),

@@ -209,6 +209,14 @@ impl Analysis {
                 t_ps: U64 = row.t_ps,
                 ack: U64 = row.ack,
                 edge: MaybeU64 = row.edge,
+                duplicate: U32 = u32::from(row.duplicate),
+            ),
+            table!("sacks", "A block of data that an acknowledgement of a detailed connection says has arrived.": found.iter().flat_map(|(flow, detail, _)| detail.sacks.iter().map(move |row| (*flow, row)))
+                => |(flow, row)|
+                flow: U32 = flow,
+                t_ps: U64 = row.t_ps,
+                left: U64 = row.left,
+                right: U64 = row.right,
             ),
             table!("details", "A flow of a detailed connection.": &found => |(flow, detail, streams)|
                 flow: U32 = *flow,

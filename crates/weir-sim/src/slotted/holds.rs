@@ -146,6 +146,15 @@ impl Holds {
         self.pauses[link as usize]
     }
 
+    /// The pauses of the transmitter of a link up to slot `now`, and whether it is held.
+    pub(super) fn pauses_until(&self, link: u32, now: u32) -> (Pauses, bool) {
+        let (mut pauses, held) = (self.pauses[link as usize], self.held[link as usize]);
+        if held {
+            pauses.total += self.slot * u64::from(now.saturating_sub(self.since[link as usize]));
+        }
+        (pauses, held)
+    }
+
     /// PAUSE frames to the transmitter of a link: stop, go on.
     pub(super) fn frames(&self, link: u32) -> (u32, u32) {
         self.frames[link as usize]

@@ -8,7 +8,7 @@ use super::books::Of;
 use super::cell::Cell;
 use super::lanes::NONE;
 use super::{Kernel, Recorded};
-use crate::boundaries::Mark;
+use crate::boundaries::{Held, Mark};
 use crate::plan::Plan;
 use crate::sim::SimError;
 use crate::totals::ControlInterval;
@@ -76,6 +76,11 @@ impl Kernel {
             queue_max_bytes: u64::from(peak.max(level)) * size,
             queue_byte_ps: u128::from(level_slots) * u128::from(size) * u128::from(slot),
         });
+        let (pauses, is_paused) = self.holds.pauses_until(recorded.link, at);
+        if pauses.count > 0 {
+            let paused_ps = pauses.total.ps();
+            self.probes.held.push(Held { probe: place as u32, number: recorded.number, paused_ps, is_paused });
+        }
         recorded.number += 1;
     }
 

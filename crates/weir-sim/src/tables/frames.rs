@@ -139,6 +139,8 @@ pub(super) fn tables(plan: &Plan, batch: &[Totals]) -> Vec<Table> {
             queue_max_bytes: U64 = row.queue_max_bytes,
             /// Integral over the interval of the bytes that waited.
             queue_byte_ps: F64 = row.queue_byte_ps as f64,
+            /// Time held by PAUSE.
+            paused_ps: U64 = row.paused_ps,
         ),
         table!("deliveries", "An interval of a recorded entry of traffic: what arrived.":
             each(batch, |run| run.deliveries.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row))))

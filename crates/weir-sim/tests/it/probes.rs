@@ -17,6 +17,7 @@ fn row(t_ns: u64, frames: u64, drops: u64, queue: (u64, u64), byte_ns: u64) -> P
         queue_bytes: queue.0,
         queue_max_bytes: queue.1,
         queue_byte_ps: u128::from(byte_ns * NS),
+        paused_ps: 0,
     }
 }
 
