@@ -74,6 +74,7 @@ def spec(*, duration_ps: int = MILLISECOND, gap_ps: float = 2.4e6, **record: Any
             "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
             "switching": {"memories": [], "adapters": [], "services": [], "egress": []},
             "events": [],
+            "buffers": [],
             "control": {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []},
             "record": {**NO_RECORD, **record},
         }
@@ -165,6 +166,7 @@ def test_frames_are_conserved_and_columns_have_one_length() -> None:
         "queue-early",
         "input-overrun",
         "link-down",
+        "buffer-full",
     ]
 
 

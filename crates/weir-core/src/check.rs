@@ -1,5 +1,6 @@
 //! Legality that no type can express.
 
+mod buffers;
 mod control;
 mod events;
 mod queues;
@@ -56,6 +57,7 @@ impl Spec {
         check_run(&self.run)?;
         check_traffic(&self.traffic, &topology)?;
         switching::check_switching(self, &topology)?;
+        buffers::check_buffers(self, &topology)?;
         control::check_control(&self.control, &topology).map_err(|error| error.under("/control"))?;
         transport::check_beside_control(self, &topology)?;
         events::check_events(self, &topology)?;

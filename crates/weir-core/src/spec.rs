@@ -6,6 +6,7 @@
 //! JSON pointer, which Python maps back to file, line and column.
 
 pub mod aqm;
+pub mod buffers;
 pub mod classes;
 pub mod control;
 pub mod events;
@@ -34,6 +35,9 @@ pub struct Spec {
     pub control: control::Control,
     /// Shared memories, adapters, slow outputs.
     pub switching: switching::Switching,
+    /// Buffers of switches, and priority flow control.
+    #[serde(default)]
+    pub buffers: Vec<buffers::Buffer>,
     /// What happens in the course of the run; of several at one time the first comes first.
     #[serde(default)]
     pub events: Vec<events::Event>,

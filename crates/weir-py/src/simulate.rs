@@ -6,8 +6,10 @@ use std::thread;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use weir_core::ethernet::headroom as link;
 use weir_core::network::Topology;
 use weir_core::routing::Router;
+use weir_core::spec::buffers::Buffer;
 use weir_core::spec::{Network, Spec};
 use weir_sim::{Plan, Progress, Tables};
 
@@ -66,6 +68,23 @@ pub(crate) fn check(py: Python<'_>, spec_json: &str) -> PyResult<String> {
         Ok(plan.spec().to_json())
     })
     .map_err(spec_error)
+}
+
+/// The headroom in bytes that each input of a switch with flow control by its buffer needs for a lossless class, by the id of the port that leads there.
+#[pyfunction]
+pub(crate) fn headroom(py: Python<'_>, spec_json: &str) -> PyResult<Vec<(u32, u64)>> {
+    let needed = || {
+        let spec = Spec::from_json(spec_json)?;
+        let topology = Topology::expand(&spec.network)?;
+        let of_node = |buffer: &Buffer, node: u32| {
+            let needed = link::of_inputs(&spec, &topology, buffer, node);
+            let inputs = link::inputs(&topology, node).into_iter().zip(needed);
+            inputs.map(|(port, bytes)| (port, bytes.count())).collect::<Vec<_>>()
+        };
+        let buffers = spec.buffers.iter().filter(|buffer| buffer.flow_control.is_some());
+        Ok(buffers.flat_map(|buffer| buffer.nodes.iter().flat_map(|&node| of_node(buffer, node))).collect())
+    };
+    py.detach(needed).map_err(spec_error)
 }
 
 /// One run per seed, as tables of columns.

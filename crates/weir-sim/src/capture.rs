@@ -3,8 +3,9 @@
 //! A frame is noted when its transmission begins, with what it carries; the file is made at the end of the run. Only the
 //! headers are kept. A port that works ahead notes its frames early: they are put in order of time first.
 
-use weir_core::ethernet::pause::Pause;
+use weir_core::ethernet::pfc::Says;
 use weir_core::ethernet::{bcn, reaction::Feedback};
+use weir_core::queue::ClassSet;
 use weir_core::spec;
 use weir_core::tcp::{Ecn, Flags, Segment};
 use weir_core::trace::frames::{Carried, Sketch};
@@ -45,8 +46,8 @@ struct Noted {
 enum What {
     Datagram(Ecn),
     Segment(Segment),
-    /// The quanta.
-    Pause(u16),
+    /// Of all data or of classes, with the quanta.
+    Pause(Says, u16),
     /// The congestion point, and what it says.
     Notification(u32, Feedback),
 }
@@ -81,8 +82,7 @@ impl Tap {
         }
         let what = match body {
             Some(Body::Tcp(segment)) => What::Segment(segment),
-            Some(Body::Pause(Pause::Xoff)) => What::Pause(quanta(plan, port)),
-            Some(Body::Pause(Pause::Xon)) => What::Pause(0),
+            Some(Body::Pause(says)) => What::Pause(says, quanta(plan, port)),
             Some(Body::Notification { point, feedback }) => What::Notification(point, feedback),
             Some(Body::Token(_) | Body::Probe(_) | Body::Ask(_)) | None if frame.kind == Kind::Marked => {
                 What::Datagram(Ecn::Ce)
@@ -163,9 +163,18 @@ impl Noted {
                 ecn = sent.ecn;
                 Carried::Segment(&segment)
             }
-            What::Pause(quanta) => {
+            What::Pause(says, quanta) => {
                 (from, to) = (link.from, link.to);
-                Carried::Pause { quanta }
+                match says {
+                    Says { stop: ClassSet::ALL, .. } => Carried::Pause { quanta },
+                    Says { go: ClassSet::ALL, .. } => Carried::Pause { quanta: 0 },
+                    Says { stop, go } => {
+                        let mut timers = [None; 8];
+                        go.list().for_each(|class| timers[usize::from(class)] = Some(0));
+                        stop.list().for_each(|class| timers[usize::from(class)] = Some(quanta));
+                        Carried::ClassPause { timers }
+                    }
+                }
             }
             What::Notification(point, feedback) => {
                 // A CNP comes from the receiver, all else from the switch that measures.
@@ -201,7 +210,10 @@ fn identification(born: Time) -> u16 {
 fn quanta(plan: &Plan, port: u32) -> u16 {
     let node = plan.topology.ports[port as usize].from as usize;
     let rule = plan.control.as_ref().and_then(|control| control.pausing[node]);
-    rule.and_then(|rule| plan.spec.control.pause[rule as usize].quanta).unwrap_or(LONGEST_PAUSE)
+    let by_rule = rule.and_then(|rule| plan.spec.control.pause[rule as usize].quanta);
+    let place = plan.control.as_ref().and_then(|control| control.asking[node]);
+    let by_buffer = || plan.spec.buffers[place? as usize].flow_control.as_ref()?.quanta;
+    by_rule.or_else(by_buffer).unwrap_or(LONGEST_PAUSE)
 }
 
 /// A segment with the fields of its header.

@@ -4,7 +4,7 @@
 //! A port has an event only while something waits.
 //!
 //! Reading order: this file, the way of a frame over plain ports; `fed`, ports that pull their sources; `switch`, ports that are put together of
-//! parts, with `managed`, `marks`, `overruns`, `notifying`, `pausing`, `wire`, and with shared memories `memories`, `buffers`; `hosts`, with queues of
+//! parts, with `managed`, `marks`, `overruns`, `notifying`, `pausing`, `wire`, and with shared memories `memories`, `buffers`, with pools `pools`; `hosts`, with queues of
 //! their own; `tasks`, what is to happen later; `script`, what happens in the course of a run. The parts of which ports and hosts consist are in
 //! [`crate::control`]: they know no fabric.
 
@@ -17,6 +17,7 @@ mod memories;
 mod notifying;
 mod overruns;
 mod pausing;
+mod pools;
 mod report;
 mod script;
 mod switch;
@@ -26,7 +27,7 @@ mod wire;
 use std::hint::black_box;
 
 use weir_core::network::PortSpec;
-use weir_core::queue::{Lane, Limit, Offer, Port};
+use weir_core::queue::{ClassSet, Lane, Limit, Offer, Port};
 use weir_core::rng::Seed;
 use weir_core::spec::Discipline;
 use weir_core::units::{Bytes, Time};
@@ -217,7 +218,7 @@ impl<'p> Fabric<'p> {
 
     /// Frames may go again at `port`.
     pub fn resume(&mut self, port: u32) {
-        self.release(port, self.now);
+        self.release(port, ClassSet::ALL, self.now);
     }
 
     /// Enters the wake of a port, if it is owed and not entered.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use weir_core::estimation::{Ask, Packet};
-use weir_core::ethernet::pause::Pause;
+use weir_core::ethernet::pfc::Says;
 use weir_core::ethernet::reaction::Feedback;
 use weir_core::queue::Lane;
 use weir_core::tcp::Segment;
@@ -64,8 +64,8 @@ pub enum Body {
         /// What it says.
         feedback: Feedback,
     },
-    /// PAUSE.
-    Pause(Pause),
+    /// PAUSE of all classes, or of some.
+    Pause(Says),
     /// Any number that agents agree on.
     Token(u64),
     /// A segment of a connection.
@@ -167,6 +167,11 @@ impl Pool {
     /// The body of a frame that an agent sent, to be changed.
     pub(crate) fn body_mut(&mut self, id: FrameId) -> &mut Body {
         &mut self.bodies[id as usize].0
+    }
+
+    /// A control frame that waits carries something else.
+    pub(crate) fn change_control(&mut self, id: FrameId, body: Body) {
+        self.control.insert(id, body);
     }
 
     /// A control frame has come to its end.

@@ -158,6 +158,7 @@ impl Benchmark {
                 egress: Vec::new(),
             },
             events: Vec::new(),
+            buffers: Vec::new(),
             run: Run { duration_ps, engine: self.engine() },
             record: Record { ports: vec![PortProbe { port: 1, every_ps: self.slot() * 1000 }], ..Record::default() },
         }

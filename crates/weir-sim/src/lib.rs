@@ -58,8 +58,8 @@ pub use sim::{Sim, SimError};
 pub use tables::Tables;
 pub use tcp::{TcpReceiver, TcpSender};
 pub use totals::{
-    BurstInterval, BurstTotals, CaptureFile, ClassTotals, ConnectionInterval, ConnectionTotals, ControlFrames,
-    ControlInterval, ControlKind, ControlTotals, Delivery, DropCause, DropTotals, FlowTotals, LimiterInterval,
-    MarkTotals, MemoryTotals, PortTotals, Totals,
+    BufferTotals, BurstInterval, BurstTotals, CaptureFile, ClassTotals, ConnectionInterval, ConnectionTotals,
+    ControlFrames, ControlInterval, ControlKind, ControlTotals, Delivery, DropCause, DropTotals, FlowTotals,
+    HoldTotals, InputTotals, LimiterInterval, MarkTotals, MemoryTotals, PortTotals, Totals,
 };
 pub use weir_core::columns::{Column, Table, Values};

@@ -311,14 +311,16 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                 for (port, leg) in route.chain(self.fabric.legs_of(id)) {
                     let (limited, early) = (self.fabric.limiter_drops(leg), self.fabric.early_drops(leg));
                     let (overrun, lost) = (self.fabric.overrun_drops(leg), lost(leg));
-                    let down = self.fabric.down_drops(leg);
+                    let (down, buffer) = (self.fabric.down_drops(leg), self.fabric.buffer_drops(leg));
+                    let elsewhere = limited + early + overrun + down + buffer;
                     let causes = [
-                        (DropCause::QueueFull, self.fabric.drops[leg] - limited - early - overrun - down),
+                        (DropCause::QueueFull, self.fabric.drops[leg] - elsewhere),
                         (DropCause::LimiterFull, limited),
                         (DropCause::QueueEarly, early),
                         (DropCause::LinkLoss, lost),
                         (DropCause::InputOverrun, overrun),
                         (DropCause::LinkDown, down),
+                        (DropCause::BufferFull, buffer),
                     ];
                     for (cause, frames) in causes.into_iter().filter(|row| row.1 > 0) {
                         dropped += frames;

@@ -4,7 +4,7 @@ use weir_core::estimation;
 use weir_core::ethernet::bcn;
 use weir_core::ethernet::pause::Pause;
 use weir_core::ethernet::reaction::{Feedback, Meter};
-use weir_core::queue::{ClassCounters, Counters, Pauses};
+use weir_core::queue::{ClassCounters, Counters, InputCounters, Pauses};
 use weir_core::rapid::Log;
 use weir_core::tcp::{ReceiverCounters, SenderCounters};
 use weir_core::units::{Bytes, Span, Time};
@@ -103,6 +103,45 @@ pub struct ControlTotals {
     pub limiters: Vec<(u32, Vec<LimiterInterval>)>,
     /// Bins of what waited at the recorded ports: port, lower bound (included) and upper bound in bytes, time in ps.
     pub queue_levels: Vec<(u32, u64, u64, u64)>,
+    /// Buffers with pools, by switch.
+    pub buffers: Vec<BufferTotals>,
+    /// Their inputs, in order of port and class.
+    pub buffer_inputs: Vec<InputTotals>,
+    /// How often and how long frames of flow control held classes, in order of port and class.
+    pub holds: Vec<HoldTotals>,
+}
+
+/// What the buffer of a switch held that is counted at inputs and outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferTotals {
+    /// The switch.
+    pub node: u32,
+    /// Most bytes.
+    pub max_bytes: u64,
+    /// Integral of the bytes that waited, byte ps.
+    pub byte_ps: u128,
+}
+
+/// What came over an input of such a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputTotals {
+    /// The port that leads to the switch.
+    pub port: u32,
+    /// The traffic class.
+    pub class: u8,
+    /// What it counted.
+    pub counters: InputCounters,
+}
+
+/// How often and how long a class was held at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldTotals {
+    /// The port.
+    pub port: u32,
+    /// The traffic class.
+    pub class: u8,
+    /// Its holds.
+    pub holds: Pauses,
 }
 
 /// Control frames of one kind that a port sent first.
@@ -219,12 +258,14 @@ pub enum DropCause {
     InputOverrun,
     /// The link behind the port was down, or went down.
     LinkDown,
+    /// The buffer that the ports of the switch share had no room.
+    BufferFull,
 }
 
 impl DropCause {
     /// The names of all causes; the id of a cause is its place.
-    pub const NAMES: [&str; 6] =
-        ["queue-full", "link-loss", "limiter-full", "queue-early", "input-overrun", "link-down"];
+    pub const NAMES: [&str; 7] =
+        ["queue-full", "link-loss", "limiter-full", "queue-early", "input-overrun", "link-down", "buffer-full"];
 
     /// The place of its name.
     pub fn id(self) -> u32 {

@@ -118,6 +118,7 @@ pub fn dumbbell(flows: u32) -> Spec {
         control: Control::default(),
         switching: Switching::default(),
         events: Vec::new(),
+        buffers: Vec::new(),
         run: Run { duration_ps: Span::from_ms(10_000), engine: Engine::Event },
         record: Record::default(),
     }
@@ -151,6 +152,7 @@ fn spec(network: Network, sources: Vec<Source>, duration_ps: Span) -> Spec {
         control: Control::default(),
         switching: Switching::default(),
         events: Vec::new(),
+        buffers: Vec::new(),
         run: Run { duration_ps, engine: Engine::Event },
         record: Record::default(),
     }

@@ -4,8 +4,8 @@ A port a->b is held by PAUSE as long as too much waits in b. It waits there for 
 
 - PAUSE by queues (`control.pause`), or by a shared memory as a whole: for any port of b that traffic passes,
   as the switch holds all its neighbours;
-- PAUSE by what came over each input (`scope: input`): for the ports of b that frames pass which came over
-  a->b.
+- PAUSE by what came over each input (`scope: input`), and flow control by a buffer (`buffers`): for the
+  ports of b that frames pass which came over a->b. With PFC only ways of one class count together.
 
 Ports of switches that wait for each other in a cycle can all be held, and then none of them drains. That is a
 necessary condition: how likely it is depends on the load. Pauses that end by themselves end it, too.
@@ -34,6 +34,8 @@ def pause_cycles(scenario: Scenario) -> list[str]:
     if scenario.network is None or scenario.run.duration is None:
         return []
     memory = getattr(getattr(scenario.network, "switch", None), "memory", None)
+    if scenario.buffers:
+        return list(_by_class(scenario))
     if not (scenario.control is not None and scenario.control.pause) and memory is None:
         return []
     spec = translated(scenario).spec
@@ -64,6 +66,28 @@ def pause_cycles(scenario: Scenario) -> list[str]:
     ]
 
 
+def _by_class(scenario: Scenario) -> Iterator[str]:
+    """The sentences for classes that buffers keep from being lost."""
+    spec = translated(scenario).spec
+    layout = layout_of(spec.network)
+    switches: dict[int, dict[str, str]] = {}
+    for buffer in spec.buffers:
+        names = {layout.nodes[node]: _SAME_WAY for node in buffer.nodes}
+        for pool in buffer.ingress:
+            for number in pool.classes if pool.lossless is not None else ():
+                switches.setdefault(number, {}).update(names)
+    for number, rules in sorted(switches.items()):
+        cycle = _shortest(_waits(spec, layout, rules, number))
+        if cycle:
+            ports = [layout.ports[port].name for port in cycle]
+            yield (
+                f"buffers: {listed(ports, 6)} can wait for each other in a cycle (frames of class {number} "
+                "that came over one wait for the next): once all of them are held none is released, and "
+                "the class stands still; lay links so that no ways form a ring, or give the class no "
+                "'lossless' pool"
+            )
+
+
 def _rules(spec: core.Spec, layout: Layout) -> dict[str, str]:
     """How each switch that sends PAUSE holds its neighbours, where pauses do not end by themselves."""
     rules = {
@@ -80,14 +104,17 @@ def _rules(spec: core.Spec, layout: Layout) -> dict[str, str]:
     return rules
 
 
-def _waits(spec: core.Spec, layout: Layout, rules: Mapping[str, str]) -> dict[int, set[int]]:
-    """For each port between switches that send PAUSE the ports that it can wait for."""
+def _waits(
+    spec: core.Spec, layout: Layout, rules: Mapping[str, str], number: int | None = None
+) -> dict[int, set[int]]:
+    """For each port between switches that send PAUSE the ports that it can wait for; of frames of the class
+    `number`, if it is given."""
     between = [p for p, port in enumerate(layout.ports) if {port.source, port.target} <= rules.keys()]
     # In generated networks shortest paths go up and then down: frames cannot wait for each other in a cycle.
     by_way = _SAME_WAY in rules.values() and isinstance(spec.network, core.NetworkGraph)
     if not between or not (by_way or _ANY in rules.values()):
         return {}
-    used = PortsInUse(spec, layout, data_sent(spec))
+    used = PortsInUse(spec, layout, data_sent(spec, number))
     passed = [p for p in between if p in used]
     leaving: dict[str, list[int]] = {}
     for p in passed:

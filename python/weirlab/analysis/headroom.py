@@ -29,12 +29,10 @@ from weirlab.analysis.routes import latency_ps, link_of
 from weirlab.scenario import Scenario
 from weirlab.scenario.network.layout import Layout, layout_of
 from weirlab.scenario.resolve import limit_of, translated
+from weirlab.scenario.resolve.buffers import longest_frame_of
 from weirlab.scenario.resolve.hotspots import targets_of
 from weirlab.spec import origin_of
 from weirlab.units import Size
-
-_TCP_OVERHEAD_BYTES = 70
-"""Headers and time stamps of a full segment in its frame."""
 
 
 @dataclass(frozen=True)
@@ -220,9 +218,10 @@ class PortsInUse:
         return distances
 
 
-def data_sent(spec: core.Spec) -> Iterator[tuple[int, Sequence[int]]]:
-    """Each sender of data and its receivers, as `everything_sent` without acknowledgements."""
-    for traffic in spec.traffic:
+def data_sent(spec: core.Spec, number: int | None = None) -> Iterator[tuple[int, Sequence[int]]]:
+    """Each sender of data and its receivers, as `everything_sent` without acknowledgements; of the traffic
+    class `number`, if it is given."""
+    for traffic in (each for each in spec.traffic if number is None or each.class_ == number):
         yield from ((source.from_, targets_of(source)) for source in traffic.sources)
         for connection in traffic.tcp.list if traffic.tcp is not None else ():
             yield connection.from_, [connection.to]
@@ -268,12 +267,12 @@ def longest_frame(scenario: Scenario) -> int | None:
     """The longest frame that the traffic of a scenario sends [B]; None where none is known."""
     if scenario.network is None or scenario.run.duration is None:
         return None
-    return max(_frames(translated(scenario).spec), default=None)
+    return longest_frame_of(translated(scenario).spec.traffic)
 
 
 def longest_data(spec: core.Spec) -> int:
     """The longest frame of the traffic of a resolved scenario [B]; 1518 B where none is known."""
-    return max(_frames(spec), default=1518)
+    return longest_frame_of(spec.traffic) or 1518
 
 
 def _notifications(spec: core.Spec) -> Iterator[tuple[str, int]]:
@@ -284,15 +283,3 @@ def _notifications(spec: core.Spec) -> Iterator[tuple[str, int]]:
     for notification in schemes:
         if notification.lane != "beside":
             yield notification.lane, notification.frame_bytes
-
-
-def _frames(spec: core.Spec) -> Iterator[int]:
-    for traffic in spec.traffic:
-        for source in traffic.sources:
-            match source.frame_size:
-                case core.FrameSizeFixed(fixed=size):
-                    yield size
-                case core.FrameSizeMix(mix=parts):
-                    yield from (size for size, _ in parts)
-        if traffic.tcp is not None:
-            yield traffic.tcp.config.segment_bytes + _TCP_OVERHEAD_BYTES

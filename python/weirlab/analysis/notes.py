@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weirlab.analysis.bottlenecks import unknown_bottlenecks
+from weirlab.analysis.buffers import short_buffers
 from weirlab.analysis.cycles import pause_cycles
 from weirlab.analysis.headroom import short_headrooms
 from weirlab.analysis.idle import idle_control
@@ -23,6 +24,7 @@ def notes_of(scenario: Scenario) -> list[str]:
     return [
         *map(str, short_headrooms(scenario)),
         *map(str, short_memories(scenario)),
+        *short_buffers(scenario),
         *pause_cycles(scenario),
         *unmet_thresholds(scenario),
         *cut_off_gains(scenario),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from pydantic import Field
+
+from weirlab.fields.values import Natural
 from weirlab.heavy import pl
 from weirlab.measures.base import PortMeasure, Subject, WindowedPortMeasure
 from weirlab.measures.rows import MissingRecordError, Window, by_replicate, port_rows, windowed
@@ -56,14 +59,21 @@ class PauseTime(PortMeasure):
     take: Literal["total", "longest", "end"] = "total"
     """All pauses together, mean over the ports; the longest single one; or the time at which the last one
     ends."""
+    class_: Natural | None = Field(None, alias="class")
+    """The traffic class that flow control (PFC, or PAUSE) holds. Absent: ports as a whole."""
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return pause_time(subject.records, subject.ids, self.take)
+        return pause_time(subject.records, subject.ids, self.take, self.class_)
 
 
-def pause_time(records: Records, ports: Sequence[int], take: str = "total") -> pl.DataFrame:
-    """Time for which PAUSE holds ports [ps]: `total` of all pauses, as a mean over the ports; the `longest`
-    single pause of one of them; or the `end` of the last one, null where there was none."""
+def pause_time(
+    records: Records, ports: Sequence[int], take: str = "total", number: int | None = None
+) -> pl.DataFrame:
+    """Time for which PAUSE holds ports [ps], or flow control the class `number` of them: `total` of all
+    pauses, as a mean over the ports; the `longest` single pause of one of them; or the `end` of the last one,
+    null where there was none. Raises MissingRecordError for records of a time before classes were held."""
+    if number is not None:
+        return _hold_time(records, ports, take, number)
     rows = port_rows(records, ports, None)
     values = {
         "total": pl.col("paused_ps").cast(pl.Float64).mean(),
@@ -71,6 +81,19 @@ def pause_time(records: Records, ports: Sequence[int], take: str = "total") -> p
         "end": pl.col("paused_last_ps").cast(pl.Float64).max(),
     }
     return by_replicate(records, rows, values[take])
+
+
+def _hold_time(records: Records, ports: Sequence[int], take: str, number: int) -> pl.DataFrame:
+    if "holds" not in records:
+        raise MissingRecordError("holds of classes were not recorded")
+    rows = records["holds"].filter(pl.col("port").is_in(list(ports)), pl.col("class") == number)
+    values = {
+        "total": pl.col("held_ps").cast(pl.Float64).sum() / len(ports),
+        "longest": pl.col("held_longest_ps").cast(pl.Float64).max(),
+        "end": pl.col("held_last_ps").cast(pl.Float64).max(),
+    }
+    found = by_replicate(records, rows, values[take])
+    return found if take == "end" else found.with_columns(pl.col("value").fill_null(0.0))
 
 
 class ControlFrames(WindowedPortMeasure):

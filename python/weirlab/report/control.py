@@ -70,7 +70,85 @@ def control_sections(records: Records) -> list[Section]:
         blocks.append(_limiter_table(records, limiters))
     if records["ports"].filter(pl.col("paused_count") > 0).height:
         blocks.append(_pause_table(records))
+    if "holds" in records and records["holds"].height:
+        held = _hold_table(records)
+        blocks += [held] if held.rows else []
+    if "buffer_inputs" in records and records["buffer_inputs"].height:
+        blocks.append(_input_table(records))
     return [Section("Congestion control", blocks)] if blocks else []
+
+
+def _hold_table(records: Records) -> Table:
+    """Classes that PFC held; where a link was paused as a whole the table of pauses says it."""
+    paused = records["ports"].filter(pl.col("paused_count") > 0).select("replicate", "port")
+    rows = (
+        records.named("holds")
+        .join(paused, on=["replicate", "port"], how="anti", maintain_order="left")
+        .group_by("port_name", "class", maintain_order=True)
+        .agg(
+            pl.col("held_count").cast(pl.Float64).mean(),
+            pl.col("held_ps").cast(pl.Float64).mean(),
+            pl.col("held_longest_ps").max(),
+        )
+    )
+    return Table(
+        "Classes that flow control held (mean over replicates)",
+        [
+            Column("port", numeric=False),
+            Column("class"),
+            Column("holds"),
+            Column("held"),
+            Column("longest"),
+        ],
+        [
+            [
+                row["port_name"],
+                number(row["class"]),
+                number(row["held_count"]),
+                time_text(row["held_ps"]),
+                time_text(row["held_longest_ps"]),
+            ]
+            for row in rows.iter_rows(named=True)
+        ],
+        most=_ROWS,
+        where="tables/holds.parquet",
+        note=_many(records),
+    )
+
+
+def _input_table(records: Records) -> Table:
+    rows = (
+        records.named("buffer_inputs")
+        .group_by("port_name", "class", maintain_order=True)
+        .agg(
+            pl.col("max_bytes", "headroom_max_bytes").max(),
+            pl.col("stops", "drops").cast(pl.Float64).mean(),
+        )
+    )
+    return Table(
+        "Buffers by input and class",
+        [
+            Column("came over", numeric=False),
+            Column("class"),
+            Column("most", "B"),
+            Column("most headroom", "B"),
+            Column("stops"),
+            Column("dropped"),
+        ],
+        [
+            [
+                row["port_name"],
+                *(
+                    number(row[name])
+                    for name in ("class", "max_bytes", "headroom_max_bytes", "stops", "drops")
+                ),
+            ]
+            for row in rows.iter_rows(named=True)
+        ],
+        most=_ROWS,
+        where="tables/buffer_inputs.parquet",
+        note=_many(records),
+    )
 
 
 def _mark_table(records: Records) -> Table:

@@ -17,6 +17,7 @@ from weirlab.measures.registry import AnyMeasure
 from weirlab.scenario.control import Control
 from weirlab.scenario.file.document import NOWHERE, Node, join_path
 from weirlab.scenario.network import AnyNetwork, AnyQueue
+from weirlab.scenario.network.buffers import Buffer
 from weirlab.scenario.network.events import AnyEvent
 from weirlab.scenario.network.switching import Adapter
 from weirlab.scenario.plan import Campaign, Run, Search, Study
@@ -74,7 +75,9 @@ class Scenario(Model):
     """Nodes and links. Absent where the testbed has its own: hosts `sender` and `receiver`."""
     queues: Named[AnyQueue] = Named()
     """What waits where; later rules replace earlier ones. Switch ports without a rule: drop-tail 150 kB, or
-    without bound where the memory is shared; host ports: unlimited."""
+    without bound where the memory is shared or `buffers` names the switch; host ports: unlimited."""
+    buffers: Named[Buffer] = Named()
+    """How switches share their buffer among inputs, outputs and classes, and whom they ask to stop."""
     control: Control | None = None
     """Congestion control in the network."""
     adapters: Named[Adapter] = Named()

@@ -27,13 +27,14 @@ from weirlab.measures import base as measures
 from weirlab.measures import registry
 from weirlab.scenario import control, model, network, plan, record, testbeds, traffic
 from weirlab.scenario.control import bcn, dcqcn, limiter, qcn
-from weirlab.scenario.network import aqm, classes, delays, events, path, switching
+from weirlab.scenario.network import aqm, buffers, classes, delays, events, path, switching
 from weirlab.scenario.plan import Level, design
 from weirlab.scenario.traffic import controllers, hotspots, probing, rapid
 
 _MODULES = (
     aqm,
     bcn,
+    buffers,
     classes,
     control,
     controllers,

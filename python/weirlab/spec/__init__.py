@@ -209,6 +209,22 @@ class BcnReactionPoint(Part):
     """A limiter whose rate reaches this is removed; absent: the line rate."""
 
 
+class BufferShareDynamic(Part):
+    """So many times what is free."""
+
+    kind: Literal["dynamic"] = "dynamic"
+    alpha: float
+    """Above 0."""
+
+
+class BufferShareStatic(Part):
+    """The same, however much is free."""
+
+    kind: Literal["static"] = "static"
+    bytes: int
+    """The most."""
+
+
 class Capture(Part):
     """A capture file: the frames whose transmission begins at some ports, in order of time."""
 
@@ -698,6 +714,19 @@ class Egress(Part):
     """XON when it has fallen to this or less."""
 
 
+class EgressPool(Part):
+    """A part of the buffer for frames of some classes, by the output that they wait for."""
+
+    classes: Sequence[int]
+    """The traffic classes."""
+    share: BufferShare
+    """What one of them may have of it."""
+    reserved_bytes: int
+    """What each of them has to itself, before it takes of what is shared."""
+    bytes: int | None
+    """What its queues share; absent: the whole buffer."""
+
+
 class EngineEvent(Part):
     """The general engine: any network, any frame sizes, event by event."""
 
@@ -798,6 +827,23 @@ class Event(Part):
     """What."""
 
 
+class FlowControl(Part):
+    """Frames that ask neighbours to stop, and to go on."""
+
+    stops: Stops
+    """What one of them stops."""
+    frame_bytes: int
+    """Their size, framing excluded."""
+    delay_ps: int
+    """Time from the change of the buffer until one is queued."""
+    longest_bytes: int
+    """The longest frame that headroom is for."""
+    quanta: int | None
+    """How long one stops its receiver, in units of 512 bit times of the link; absent: until it may go on."""
+    refresh_ps: int | None
+    """Who has to stay stopped is asked again after this time; absent: half of what one lasts."""
+
+
 class FrameSizeFixed(Part):
     """All alike."""
 
@@ -832,6 +878,23 @@ class Hosts(Part):
     """
     timers: Timing | None
     """How the timers fail that hold the segments of a paced sender back."""
+
+
+class IngressPool(Part):
+    """A part of the buffer for frames of some classes, by the input that they came over."""
+
+    classes: Sequence[int]
+    """The traffic classes."""
+    share: BufferShare
+    """What one of them may have of it."""
+    reserved_bytes: int
+    """What each of them has to itself, before it takes of what is shared."""
+    bytes: int | None
+    """What its queues share; absent, in one pool at most: what is left of the buffer."""
+    lossless: Lossless | None
+    """Present: what came over an input beyond its share still finds room, and the neighbour there is asked
+    to stop.
+    """
 
 
 class JitterSpecNone(Part):
@@ -1045,6 +1108,17 @@ class LossModelGilbertElliott(Part):
     """Loss in the good state."""
     loss_bad: float
     """Loss in the bad state."""
+
+
+class Lossless(Part):
+    """How frames of some classes are kept from being lost."""
+
+    xon_offset_bytes: int
+    """The neighbour may go on when what is shared is so much below its share, and no headroom is used."""
+    headroom_bytes: int | None
+    """Room for what still comes over an input after its neighbour was asked to stop, for each class;
+    absent: what `crate::ethernet::headroom` says of its link.
+    """
 
 
 class Marking(Part):
@@ -1617,6 +1691,8 @@ class Spec(Part):
     """How long."""
     record: Record
     """What to write down besides the totals."""
+    buffers: Sequence[SwitchBuffer] = []
+    """Buffers of switches, and priority flow control."""
     events: Sequence[Event] = []
     """What happens in the course of the run; of several at one time the first comes first."""
 
@@ -1667,6 +1743,23 @@ class StreamProbe(Part):
     """Place in `traffic`; at most one probe per group."""
     packets: bool
     """Whether each packet is written down."""
+
+
+class SwitchBuffer(Part):
+    """The buffer of a switch, which all its ports share. See `crate::queue::Buffer`."""
+
+    nodes: Sequence[int]
+    """Switch ids; a switch has one buffer at most."""
+    bytes: int
+    """All that may wait in one switch."""
+    ingress: Sequence[IngressPool]
+    """How it is shared by input and class; a class is in one pool at most, and if there is any pool each
+    class of the traffic is in one.
+    """
+    egress: Sequence[EgressPool]
+    """How it is shared by output and class. What is in no pool has no limit here."""
+    flow_control: FlowControl | None
+    """How neighbours are asked to stop; needed where a pool is lossless."""
 
 
 class SwitchSpec(Part):
@@ -1823,6 +1916,10 @@ Aqm = AqmCodel | AqmFqCodel | AqmPie | AqmThreshold | AqmDualPi2
 
 BackOff = Literal["after", "before"]
 """When Tmax and Rmin are multiplied by their factors."""
+
+
+BufferShare = BufferShareDynamic | BufferShareStatic
+"""What a queue may have of the part that it shares with others."""
 
 
 Change = ChangeDown | ChangeUp | ChangeReroute | ChangeRate | ChangeLimit | ChangeHold | ChangeRelease
@@ -1996,6 +2093,10 @@ StopReset = Literal["never", "positive", "any"]
 """When Tmax and Rmin are set back to their first values; with the removal of a limiter they always
 are.
 """
+
+
+Stops = Literal["classes", "link"]
+"""What a frame of flow control stops."""
 
 
 Stream = StreamNamed | StreamSplitMix64

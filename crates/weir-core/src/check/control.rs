@@ -150,7 +150,7 @@ fn check_sampling(sampling: Sampling) -> Result<(), SpecError> {
 
 fn check_notification(notification: &Notification) -> Result<(), SpecError> {
     let at = |error: SpecError| error.under("/notification");
-    check_frame(notification.frame_bytes).map_err(at)?;
+    check_frame("frame_bytes", notification.frame_bytes).map_err(at)?;
     bounded_time("delay_ps", notification.delay_ps).map_err(at)
 }
 
@@ -167,7 +167,7 @@ fn check_pause(pause: &Pause, topology: &Topology, listed: &mut BTreeSet<u32>) -
         let message = format!("XON comes below XOFF, {} (got {})", pause.xoff_bytes, pause.xon_bytes);
         return Err(SpecError::new("/xon_bytes", message));
     }
-    check_frame(pause.frame_bytes)?;
+    check_frame("frame_bytes", pause.frame_bytes)?;
     bounded_time("delay_ps", pause.delay_ps)?;
     if pause.quanta == Some(0) {
         return Err(SpecError::new("/quanta", "a pause is at least 1 quantum long (got 0)"));
@@ -220,12 +220,12 @@ fn check_hosts(hosts: &[u32], topology: &Topology) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn check_frame(size: Bytes) -> Result<(), SpecError> {
+pub(super) fn check_frame(name: &str, size: Bytes) -> Result<(), SpecError> {
     if size > Bytes::ZERO && size <= MAX_FRAME {
         return Ok(());
     }
     let message = format!("a frame is 1 B to {} B long (got {size})", MAX_FRAME.count());
-    Err(SpecError::new("/frame_bytes", message))
+    Err(SpecError::new(format!("/{name}"), message))
 }
 
 fn some_data(name: &str, size: Bytes) -> Result<(), SpecError> {
@@ -236,14 +236,14 @@ fn some_rate(name: &str, rate: Rate) -> Result<(), SpecError> {
     if rate > Rate::from_bps(0) { Ok(()) } else { Err(SpecError::new(format!("/{name}"), "more than 0 bit/s (got 0)")) }
 }
 
-fn some_time(name: &str, span: Span) -> Result<(), SpecError> {
+pub(super) fn some_time(name: &str, span: Span) -> Result<(), SpecError> {
     if span == Span::ZERO {
         return Err(SpecError::new(format!("/{name}"), "longer than 0 s (got 0)"));
     }
     bounded_time(name, span)
 }
 
-fn bounded_time(name: &str, span: Span) -> Result<(), SpecError> {
+pub(super) fn bounded_time(name: &str, span: Span) -> Result<(), SpecError> {
     if span <= MAX_DURATION {
         return Ok(());
     }

@@ -156,7 +156,8 @@ fn check_managed(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(
     let limited = control.limited_hosts();
     for (j, &port) in rule.ports.iter().enumerate() {
         let found = &topology.ports[port as usize];
-        let is_held = control.pause.iter().any(|pause| pause.nodes.contains(&found.to));
+        let is_held = control.pause.iter().any(|pause| pause.nodes.contains(&found.to))
+            || spec.buffers.iter().any(|buffer| buffer.flow_control.is_some() && buffer.nodes.contains(&found.to));
         let message = if points.contains(&port) {
             "a congestion point has a drop-tail queue"
         } else if !spec.switching.is_plain() && topology.is_host(found.from) {

@@ -1,8 +1,8 @@
-//! PAUSE: two thresholds of a queue that stop and release the neighbours, and how long a neighbour is held.
+//! PAUSE: two thresholds of a queue that stop and release the neighbours. How long a neighbour is held: [`super::pfc::Holds`].
 //!
 //! Source: IEEE 802.3, annex 31B.
 
-use crate::units::{Bytes, Rate, Span, Time};
+use crate::units::{Bytes, Rate, Span};
 
 /// What a PAUSE frame asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,30 +95,4 @@ impl<L: Level> Watermarks<L> {
 /// How long a pause of `quanta` is on a link of this rate: 512 bit times each.
 pub fn length(quanta: u16, rate: Rate) -> Span {
     Bytes::new(64 * u64::from(quanta)) / rate
-}
-
-/// How long a transmitter is held.
-#[derive(Clone, Copy, Debug)]
-pub struct Hold {
-    until: Time,
-}
-
-impl Hold {
-    /// Not at all.
-    pub const NONE: Hold = Hold { until: Time::ZERO };
-
-    /// An XOFF takes effect: for `length`, or until an XON.
-    pub fn on_xoff(&mut self, now: Time, length: Option<Span>) {
-        self.until = length.map_or(Time::NEVER, |length| now + length);
-    }
-
-    /// An XON takes effect.
-    pub fn on_xon(&mut self) {
-        self.until = Time::ZERO;
-    }
-
-    /// When it ends; [`Time::NEVER`] while only an XON can end it.
-    pub fn until(&self) -> Time {
-        self.until
-    }
 }

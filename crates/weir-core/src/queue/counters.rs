@@ -41,7 +41,7 @@ pub struct Pauses {
 
 impl Pauses {
     /// With the current one, which began at `since` and was counted then, up to `now`.
-    pub(super) fn with(self, since: Time, now: Time) -> Pauses {
+    pub(crate) fn with(self, since: Time, now: Time) -> Pauses {
         let span = now.saturating_since(since);
         let (total, longest) = (self.total + span, self.longest.max(span));
         Pauses { count: self.count, total, longest, last: Some(now) }

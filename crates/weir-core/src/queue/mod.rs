@@ -26,11 +26,12 @@
 //! see [`Port::classed`].
 //!
 //! Reading order: this file (drop-tail), `counters` (what it counts), `ahead` (the same with fewer events), `stored` (frames of one instant
-//! come before any is served), `memory` (what the ports of a switch share), `classes` and `scheduler` (traffic classes), `aqm` (what
+//! come before any is served), `memory` (what the ports of a switch share), `buffer` (the same, counted at inputs and outputs), `classes` and `scheduler` (traffic classes), `aqm` (what
 //! managements share).
 
 mod ahead;
 pub mod aqm;
+mod buffer;
 mod classes;
 mod counters;
 mod limit;
@@ -43,6 +44,7 @@ mod stored;
 use std::collections::VecDeque;
 
 pub use self::aqm::{Discarded, Label};
+pub use self::buffer::{Buffer, Entered, InputCounters, Passage};
 pub use self::classes::ClassCounters;
 use self::classes::Classes;
 pub use self::counters::{Counters, Pauses};

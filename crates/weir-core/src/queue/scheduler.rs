@@ -45,6 +45,11 @@ impl ClassSet {
         self.0 >> class & 1 != 0
     }
 
+    /// One after the other, the lowest first.
+    pub fn list(self) -> impl Iterator<Item = u8> {
+        (0..CLASSES).filter(move |&class| self.contains(class))
+    }
+
     /// Whether none is.
     pub const fn is_empty(self) -> bool {
         self.0 == 0

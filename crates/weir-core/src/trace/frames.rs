@@ -37,6 +37,11 @@ pub enum Carried<'a> {
         /// Units of 512 bit times; 0 is "go on".
         quanta: u16,
     },
+    /// A frame of priority flow control.
+    ClassPause {
+        /// For each class that it names, units of 512 bit times; 0 is "go on".
+        timers: [Option<u16>; 8],
+    },
     /// Another control frame, which only this program understands: its words.
     Control {
         /// What the frame says.
@@ -82,6 +87,14 @@ impl Sketch<'_> {
                 self.ethernet(out, PAUSE_ADDRESS, MAC_CONTROL);
                 out.extend(1u16.to_be_bytes());
                 out.extend(quanta.to_be_bytes());
+            }
+            Carried::ClassPause { timers } => {
+                self.ethernet(out, PAUSE_ADDRESS, MAC_CONTROL);
+                let named = |(class, timer): (usize, &Option<u16>)| u16::from(timer.is_some()) << class;
+                let enabled = timers.iter().enumerate().map(named).fold(0, |all, bit| all | bit);
+                out.extend(0x0101_u16.to_be_bytes());
+                out.extend(enabled.to_be_bytes());
+                out.extend(timers.iter().flat_map(|timer| timer.unwrap_or(0).to_be_bytes()));
             }
             Carried::Control { words } => {
                 self.ethernet(out, mac(self.to), EXPERIMENTAL);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use weir_core::ethernet::bcn::{self, Fate, Tag};
-use weir_core::ethernet::pause::{Hold, Pause, Watermarks, length};
+use weir_core::ethernet::pause::{Pause, Watermarks, length};
 use weir_core::ethernet::reaction::{Allowance, Change, Feedback, Pacer, ReactionPoint, Rules};
 use weir_core::ethernet::sampler::Sampler;
 use weir_core::ethernet::{dcqcn, qcn};
@@ -434,13 +434,6 @@ fn without_jitter_frames_leave_at_the_rate_and_with_it_on_average() {
 fn a_pause_quantum_lasts_as_long_as_64_bytes() {
     assert_eq!(length(1, LINE), Span::from_ps(51_200));
     assert_eq!(length(65_535, Rate::from_gbit_per_s(1)), Span::from_ps(65_535 * 512_000));
-    let mut hold = Hold::NONE;
-    hold.on_xoff(at(3), Some(Span::from_us(2)));
-    assert_eq!(hold.until(), at(5));
-    hold.on_xoff(at(4), None);
-    assert_eq!(hold.until(), Time::NEVER);
-    hold.on_xon();
-    assert!(hold.until() <= at(4));
 }
 
 fn any_rules() -> impl Strategy<Value = (Rules, Rate)> {

@@ -55,6 +55,7 @@ pub(crate) fn incast() -> Spec {
         control: Control::default(),
         switching: Switching::default(),
         events: Vec::new(),
+        buffers: Vec::new(),
         run: Run { duration_ps: Span::from_ms(1), engine: Engine::Event },
         record: Record::default(),
     }

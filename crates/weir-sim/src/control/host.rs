@@ -7,7 +7,7 @@
 
 use weir_core::ethernet::reaction::{Feedback, Meter};
 use weir_core::host::{Limiting, Load, Paced, Turns};
-use weir_core::queue::Limit;
+use weir_core::queue::{ClassSet, Limit};
 use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Rate, Span, Time};
 
@@ -46,6 +46,10 @@ pub(crate) struct Host {
     /// Of the limiters, where they are recorded.
     pub(crate) series: Option<Box<HostSeries>>,
     seed: Seed,
+    /// By place, where single classes can be held: the class.
+    pub(crate) classes: Vec<u8>,
+    /// The classes that are held.
+    pub(crate) held: ClassSet,
 }
 
 /// The line of a host.
@@ -146,6 +150,8 @@ impl Host {
             series: None,
             seed,
             feed,
+            classes: Vec::new(),
+            held: ClassSet::NONE,
         };
         let shortest = host.feed.as_ref().map_or(longest, |feed| feed.fixed_size.unwrap_or(Bytes::new(1)));
         host.least = shortest;
@@ -306,6 +312,9 @@ impl Host {
             limiters.open(now, |place| turns.add(if has_one { 0 } else { place }));
         }
         let first = turns.first()?;
+        if !self.held.is_empty() {
+            return self.next_unheld(now, first);
+        }
         let Limiting::Paced(paced) = limiting else { return Some(first as usize) };
         advance(paced, queues, open, now, first);
         if paced.may_send(now, first) {
@@ -316,6 +325,22 @@ impl Host {
             paced.may_send(now, place)
         });
         behind.map(|queue| queue as usize)
+    }
+
+    /// As [`Host::next_queue`], while some classes are held: from the queue `first` on, whose turn it is.
+    #[cold]
+    fn next_unheld(&mut self, now: Time, first: u32) -> Option<usize> {
+        let Host { turns, limiting, queues, open, held, classes, .. } = self;
+        let mut may = |place: u32| {
+            if is_held(*held, classes, place) {
+                return false;
+            }
+            let Limiting::Paced(paced) = &mut *limiting else { return true };
+            advance(paced, queues, open, now, place);
+            paced.may_send(now, place)
+        };
+        let queue = if may(first) { Some(first) } else { turns.behind(first, may) };
+        queue.map(|queue| queue as usize)
     }
 
     /// The next frame that may begin at `now`, and its place.
@@ -354,6 +379,14 @@ impl Host {
     /// When a frame may be ready to leave: nothing changes before.
     pub(crate) fn ready(&self) -> Time {
         let generated = self.generated();
+        if !self.held.is_empty() {
+            let ready = |place: u32| match &self.limiting {
+                _ if is_held(self.held, &self.classes, place) => Time::NEVER,
+                Limiting::Paced(paced) => paced.not_before(place),
+                Limiting::Off | Limiting::Credit(_) => Time::ZERO,
+            };
+            return self.turns.least(ready).unwrap_or(Time::NEVER).min(generated);
+        }
         let waiting = match &self.limiting {
             Limiting::Paced(paced) => {
                 let waiting = self.turns.least(|place| paced.not_before(place));
@@ -462,6 +495,12 @@ impl Host {
         let meters = self.limiting.meters(end);
         meters.into_iter().map(|(place, meter)| (self.key(place), meter)).collect()
     }
+}
+
+/// Whether the class of a place is among those that are `held`.
+#[inline]
+fn is_held(held: ClassSet, classes: &[u8], place: u32) -> bool {
+    !held.is_empty() && classes.get(place as usize).is_some_and(|&class| held.contains(class))
 }
 
 #[cfg(test)]

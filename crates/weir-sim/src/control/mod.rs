@@ -6,13 +6,15 @@ pub(crate) mod host;
 pub(crate) mod overruns;
 pub(crate) mod plan;
 pub(crate) mod point;
+pub(crate) mod pools;
 pub(crate) mod report;
 pub(crate) mod switching;
 
 use std::collections::BTreeMap;
 
 use weir_core::ethernet::dcqcn::NotificationPoint;
-use weir_core::ethernet::pause::{Hold, Pause, Watermarks};
+use weir_core::ethernet::pause::Watermarks;
+use weir_core::ethernet::pfc::{Holds, Says};
 use weir_core::ethernet::reaction::{Feedback, Rules};
 use weir_core::host::{Limiters, Limiting, Manner, Paced, Picoseconds};
 use weir_core::marking::Marker;
@@ -24,6 +26,7 @@ use self::host::{Bounds, Host, NO_POINT, Outlet};
 use self::overruns::Inputs;
 use self::plan::{ControlPlan, Law};
 use self::point::Point;
+use self::pools::Pools;
 use self::report::Levels;
 use self::switching::Switching;
 use self::switching::valve::Valve;
@@ -55,6 +58,8 @@ pub(crate) struct Control {
     /// Of the frames dropped at each place of [`Plan::route`], those that were lost before the queue; empty if no input
     /// loses any.
     pub(crate) overrun_drops: Vec<u64>,
+    /// Of the frames dropped at each place of the ways, those for which the buffer of a switch had no room; empty without such buffers.
+    pub(crate) buffer_drops: Vec<u64>,
     /// Of the frames dropped at each place of the ways, those that a link lost that went down; empty if none does.
     pub(crate) down_drops: Vec<u64>,
     /// By flow, if there is DCQCN: when its receiver may notify its sender.
@@ -66,6 +71,8 @@ pub(crate) struct Control {
     pub(crate) probes: ControlProbes,
     /// Shared memories, adapters, slow outputs, if there are any.
     pub(crate) switching: Option<Box<Switching>>,
+    /// Buffers that are counted at inputs and outputs, if there are any.
+    pub(crate) pools: Option<Box<Pools>>,
     /// Control frames that were made, and that reached their end.
     pub(crate) made: u64,
     pub(crate) ended: u64,
@@ -77,7 +84,8 @@ pub(crate) struct Extra {
     /// When the current interval ends of a port that is more than a plain one, if intervals are written down.
     pub(crate) boundary: Time,
     pub(crate) tasks: Vec<(Time, Task)>,
-    pub(crate) hold: Hold,
+    /// How long its classes are held, once they were.
+    pub(crate) holds: Option<Box<Holds>>,
     pub(crate) beyond: Beyond,
 }
 
@@ -101,6 +109,8 @@ pub(crate) struct SwitchPort {
     pub(crate) marker: Option<Box<Marker>>,
     pub(crate) guard: Option<Watermarks<u64>>,
     pub(crate) levels: Option<Box<Levels>>,
+    /// Whether what waits counts in a buffer with pools.
+    pub(crate) is_pooled: bool,
 }
 
 impl Beyond {
@@ -152,9 +162,9 @@ pub(crate) enum Task {
     /// A notification for `flow` sets out, at this leg of its way.
     Notify { flow: u32, leg: u32, point: u32, feedback: Feedback },
     /// A PAUSE frame sets out, because of the queue at a port.
-    Send { pause: Pause, queue_port: u32 },
+    Send { says: Says, queue_port: u32 },
     /// A PAUSE frame takes effect.
-    Hold { pause: Pause, length: Option<Span> },
+    Hold { says: Says, length: Option<Span> },
     /// A pause runs out.
     Expire,
     /// XOFF is repeated, if the queue is still too long.
@@ -165,6 +175,8 @@ pub(crate) enum Task {
     Limiter { place: u32 },
     /// A memory asks again to stop.
     Repeat,
+    /// A switch asks again to stop because of its buffer.
+    Renew,
     /// A host looks into its buffer.
     Empty,
 }
@@ -180,6 +192,7 @@ impl Control {
             marks: vec![0; if shared.marks() { plan.route.len() } else { 0 }],
             early_drops: vec![0; if shared.managed.is_empty() { 0 } else { plan.route.len() }],
             overrun_drops: vec![0; if shared.overruns.is_empty() { 0 } else { plan.route.len() }],
+            buffer_drops: vec![0; if plan.spec.buffers.is_empty() { 0 } else { plan.route.len() }],
             down_drops: Vec::new(),
             limiter_drops: vec![0; if spec.limiter().is_some() { plan.route.len() } else { 0 }],
             receivers: vec![NotificationPoint::NEW; if spec.dcqcn.is_some() { plan.flows.len() } else { 0 }],
@@ -187,6 +200,7 @@ impl Control {
             sent: BTreeMap::new(),
             probes: ControlProbes::new(&plan.spec.record.ports, end),
             switching: Switching::new(plan),
+            pools: Pools::new(plan),
             made: 0,
             ended: 0,
         };
@@ -218,6 +232,10 @@ impl Control {
         for port in changed.chain(shared.managed.keys()).copied().chain(stored) {
             control.part(port);
         }
+        let pooled: Vec<u32> = plan.spec.buffers.iter().flat_map(|buffer| buffer.nodes.iter().copied()).collect();
+        for (id, _) in (0..).zip(&topology.ports).filter(|(_, port)| pooled.contains(&port.from)) {
+            control.part(id).is_pooled = true;
+        }
         control.add_hosts(plan, shared, seed, end);
         control
     }
@@ -232,7 +250,13 @@ impl Control {
 
     /// There are so many places of the ways now.
     pub(crate) fn make_room(&mut self, legs: usize) {
-        let counts = [&mut self.marks, &mut self.limiter_drops, &mut self.early_drops, &mut self.overrun_drops];
+        let counts = [
+            &mut self.marks,
+            &mut self.limiter_drops,
+            &mut self.early_drops,
+            &mut self.overrun_drops,
+            &mut self.buffer_drops,
+        ];
         for counts in counts.into_iter().filter(|counts| !counts.is_empty()) {
             counts.resize(legs.max(counts.len()), 0);
         }
@@ -290,7 +314,14 @@ impl Control {
             };
             let is_limited = !matches!(limiting, Limiting::Off);
             let keys = (keys, has_one[spec.from as usize]);
+            let classes = keys.0.iter().map(|&key| if law == Law::Flows { plan.flows[key as usize].class } else { 0 });
+            let classes = if shared.asking[topology.ports[port as usize].to as usize].is_some() {
+                classes.collect()
+            } else {
+                Vec::new()
+            };
             let mut host = Host::new(law, outlet, keys, feeds.remove(&port), (limiting, bounds), seed);
+            host.classes = classes;
             let probe = plan.spec.record.limiters.iter().find(|probe| probe.host == spec.from && is_limited);
             if let Some(probe) = probe {
                 host.series = Some(Box::new(HostSeries::new(Boundaries::new(probe.every_ps, end), host.places())));
@@ -303,7 +334,7 @@ impl Control {
     pub(crate) fn watches(&self, port: u32) -> bool {
         match &self.extras[port as usize].beyond {
             Beyond::Nothing => false,
-            Beyond::Switch(switch) => switch.guard.is_some() || switch.levels.is_some(),
+            Beyond::Switch(switch) => switch.guard.is_some() || switch.levels.is_some() || switch.is_pooled,
             Beyond::Host(_) => true,
         }
     }
@@ -344,5 +375,5 @@ fn paced(plan: &Plan, shared: &ControlPlan, flows: &[u32], rate: Rate, seed: See
 }
 
 impl Extra {
-    const NEW: Extra = Extra { boundary: Time::NEVER, tasks: Vec::new(), hold: Hold::NONE, beyond: Beyond::Nothing };
+    const NEW: Extra = Extra { boundary: Time::NEVER, tasks: Vec::new(), holds: None, beyond: Beyond::Nothing };
 }

@@ -33,6 +33,8 @@ pub(crate) struct ControlPlan {
     pub(crate) limited: Vec<bool>,
     /// For each node that sends PAUSE, the place of its rule.
     pub(crate) pausing: Vec<Option<u32>>,
+    /// For each node that asks neighbours to stop because of its buffer, the place of that.
+    pub(crate) asking: Vec<Option<u32>>,
     /// The queues that mark, by port.
     pub(crate) markings: BTreeMap<u32, Marking>,
     /// The ports whose queue is managed, or that have queues for classes.
@@ -62,7 +64,7 @@ impl ControlPlan {
         let is_switched = is_switched(spec);
         let is_plain = spec.events.is_empty() && markings.is_empty() && managed.is_empty() && overruns.is_empty();
         let records = watches || !spec.record.queue_levels.is_empty();
-        if control.is_off() && is_plain && !records && !is_switched {
+        if control.is_off() && is_plain && !records && !is_switched && spec.buffers.is_empty() {
             return None;
         }
         let mut limited = vec![false; nodes];
@@ -71,23 +73,26 @@ impl ControlPlan {
         for (rule, pause) in (0..).zip(&control.pause) {
             pause.nodes.iter().for_each(|&node| pausing[node as usize] = Some(rule));
         }
+        let by_buffer = super::pools::asking(spec, nodes);
         let mut responses = vec![(Span::ZERO, Span::ZERO); nodes];
         for response in &control.responses {
             let times = (response.pause_ps, response.notification_ps);
             response.nodes.iter().for_each(|&node| responses[node as usize] = times);
         }
         // Senders that ask the port of their host what waits there need it as it is.
-        let mut asking = vec![false; nodes];
+        let mut asked = vec![false; nodes];
         let groups = spec.traffic.iter().filter_map(|group| group.tcp.as_ref()).filter(|tcp| tcp.asks_its_port());
-        groups.flat_map(|tcp| &tcp.list).for_each(|connection| asking[connection.from as usize] = true);
+        groups.flat_map(|tcp| &tcp.list).for_each(|connection| asked[connection.from as usize] = true);
         let adapted = topology.ports.iter().map(|port| {
-            let held = pausing[port.to as usize].is_some() && !asking[port.from as usize];
+            let holds = pausing[port.to as usize].is_some() || by_buffer[port.to as usize].is_some();
+            let held = holds && !asked[port.from as usize];
             !is_switched && topology.is_host(port.from) && (limited[port.from as usize] || held)
         });
         Some(ControlPlan {
             adapted: adapted.collect(),
             limited,
             pausing,
+            asking: by_buffer,
             markings,
             managed,
             overruns,

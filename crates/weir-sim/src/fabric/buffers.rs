@@ -42,7 +42,7 @@ impl Fabric<'_> {
         if let Some(pause) = asked {
             let delay = self.hold_delay(port ^ 1);
             self.note_control(port, port, pause.into(), crate::control::switching::PAUSE_BYTES);
-            self.plan_task(port ^ 1, now + delay, Task::Hold { pause, length: None });
+            self.plan_task(port ^ 1, now + delay, Task::Hold { says: pause.into(), length: None });
         }
         self.deliver(taken?)
     }

@@ -40,6 +40,10 @@ impl Fabric<'_> {
             } else if self.plan.is_stored(port) {
                 self.free_memory(port, discarded.handle, self.now);
             }
+            if self.is_pooled(port) {
+                let frame = self.frames[discarded.handle];
+                self.leave_buffer(port, &frame);
+            }
             self.drop_frame(discarded.handle);
         }
         is_gone

@@ -1,6 +1,7 @@
 //! Shared memories: when they ask neighbours to stop, and to go on.
 
 use weir_core::ethernet::pause::{Pause, length};
+use weir_core::queue::ClassSet;
 use weir_core::spec::switching::{MemoryPause, PauseScope};
 use weir_core::units::{Span, Time};
 
@@ -34,14 +35,15 @@ impl Fabric<'_> {
     pub(super) fn send_beside(&mut self, port: u32, pause: Pause, marks: &MemoryPause, after: Time) {
         self.note_control(port ^ 1, port ^ 1, pause.into(), PAUSE_BYTES);
         let rate = self.plan.topology.ports[port as usize].link.rate_bps;
+        let says = pause.into();
         let length = marks.quanta.map(|quanta| length(quanta, rate));
         let delay = marks.delay_ps + self.hold_delay(port);
         if delay > Span::ZERO {
-            self.plan_task(port, self.now + delay, Task::Hold { pause, length });
+            self.plan_task(port, self.now + delay, Task::Hold { says, length });
         } else if pause == Pause::Xon && after > self.now {
-            self.release(port, after);
+            self.release(port, ClassSet::ALL, after);
         } else {
-            self.hold(port, pause, length);
+            self.hold(port, says, length);
         }
     }
 

@@ -1,7 +1,8 @@
 //! PAUSE frames: who sends them, whom they hold, and for how long.
 
 use weir_core::ethernet::pause::{self, Pause};
-use weir_core::queue::Lane;
+use weir_core::ethernet::pfc::Says;
+use weir_core::queue::{ClassSet, Lane};
 use weir_core::units::{Bytes, Span, Time};
 
 use super::Fabric;
@@ -48,7 +49,7 @@ impl Fabric<'_> {
         let ports = &self.plan.topology.ports;
         let node = ports[port as usize].from;
         for (out, _) in (0..).zip(ports).filter(|(_, other)| other.from == node) {
-            self.plan_task(out, self.now + delay, Task::Send { pause, queue_port: port });
+            self.plan_task(out, self.now + delay, Task::Send { says: pause.into(), queue_port: port });
         }
         let next = match pause {
             Pause::Xoff => refresh.map_or(Time::NEVER, |every| self.now + every),
@@ -71,71 +72,101 @@ impl Fabric<'_> {
         }
     }
 
-    /// A PAUSE frame sets out at `port`, unless one that says the same waits there as the last.
-    pub(crate) fn send_pause(&mut self, port: u32, pause: Pause, queue_port: u32) {
-        let Some(rule) = self.pause_rule(port) else { return };
+    /// A PAUSE frame sets out at `port`, unless one waits there: that says this, too.
+    pub(crate) fn send_pause(&mut self, port: u32, says: Says, queue_port: u32) {
+        let Some((size, _)) = self.pause_frames(port) else { return };
         let control = self.lines[port as usize].port.waiting().take_while(|&id| self.frames[id].lane == Lane::Control);
         let last = control.filter(|&id| self.frames[id].kind == Kind::Pause).last();
-        if last.is_some_and(|id| self.frames.body(id) == Body::Pause(pause)) {
-            return;
+        if let Some(id) = last
+            && let Body::Pause(waiting) = self.frames.body(id)
+            && (waiting == says || self.pause_rule(port).is_none())
+        {
+            return self.frames.change_control(id, Body::Pause(waiting.then(says)));
         }
-        let size = rule.frame_bytes;
-        let kind = match pause {
-            Pause::Xoff => ControlKind::Xoff,
-            Pause::Xon => ControlKind::Xon,
-        };
+        let kind = if says.stop.is_empty() { ControlKind::Xon } else { ControlKind::Xoff };
         self.count_control(port, queue_port, kind, size);
         let frame = Frame::new(self.now, 0, 0, size, Lane::Control).of_kind(Kind::Pause);
-        let id = self.frames.put_loaded(frame, Body::Pause(pause));
+        let id = self.frames.put_loaded(frame, Body::Pause(says));
         self.offer(port, id, size, Lane::Control);
     }
 
     /// The transmission of a PAUSE frame at `port` ends at `end`: it will hold the transmitter at the other end.
-    pub(crate) fn pause_peer(&mut self, port: u32, pause: Pause, end: Time) {
-        let (Some(shared), Some(rule)) = (&self.plan.control, self.pause_rule(port)) else { return };
+    pub(crate) fn pause_peer(&mut self, port: u32, says: Says, end: Time) {
+        let (Some(shared), Some((_, quanta))) = (&self.plan.control, self.pause_frames(port)) else { return };
         let link = &self.plan.topology.ports[port as usize];
         let response = shared.responses[link.to as usize].0;
-        let length = rule.quanta.map(|quanta| pause::length(quanta, link.link.rate_bps));
-        self.plan_task(port ^ 1, end + link.link.delay_ps + response, Task::Hold { pause, length });
+        let length = quanta.map(|quanta| pause::length(quanta, link.link.rate_bps));
+        self.plan_task(port ^ 1, end + link.link.delay_ps + response, Task::Hold { says, length });
     }
 
     /// A PAUSE frame takes effect at the transmitter of `port`.
-    pub(crate) fn hold(&mut self, port: u32, pause: Pause, length: Option<Span>) {
+    pub(crate) fn hold(&mut self, port: u32, says: Says, length: Option<Span>) {
         let now = self.now;
-        let Some(control) = &mut self.control else { return };
-        let hold = &mut control.extras[port as usize].hold;
-        match pause {
-            Pause::Xoff => {
-                hold.on_xoff(now, length);
-                let until = hold.until();
-                self.look(port);
-                self.stop(port);
-                if until != Time::NEVER {
-                    self.plan_task(port, until, Task::Expire);
-                }
-            }
-            Pause::Xon => {
-                self.release(port, now);
+        if !says.stop.is_empty() {
+            let Some(control) = &mut self.control else { return };
+            let holds = control.extras[port as usize].holds.get_or_insert_default();
+            let (_, until) = holds.stop(now, says.stop, length);
+            self.look(port);
+            self.stop_classes(port, says.stop);
+            if until != Time::NEVER {
+                self.plan_task(port, until, Task::Expire);
             }
         }
+        if !says.go.is_empty() {
+            self.release(port, says.go, now);
+        }
+    }
+
+    /// No frame of `classes` begins at a port that was looked at.
+    fn stop_classes(&mut self, port: u32, classes: ClassSet) {
+        let now = self.now;
+        if classes == ClassSet::ALL {
+            return self.stop(port);
+        }
+        if let Some(host) = self.control.as_mut().and_then(|control| control.host(port)) {
+            host.held = host.held.with(classes);
+            return self.run_host(port);
+        }
+        let line = &mut self.lines[port as usize];
+        line.keep(&mut self.frames, now);
+        line.port.hold(now, classes);
     }
 
     /// A pause may have run out.
     pub(crate) fn expire(&mut self, port: u32) {
-        let Some(control) = &self.control else { return };
-        if control.extras[port as usize].hold.until() <= self.now {
-            self.release(port, self.now);
+        let holds = self.control.as_ref().and_then(|control| control.extras[port as usize].holds.as_ref());
+        let classes = holds.map_or(ClassSet::NONE, |holds| holds.run_out(self.now));
+        if !classes.is_empty() {
+            self.release(port, classes, self.now);
         }
     }
 
-    /// Frames may go again at `port`; a port that stores begins none before `after`.
-    pub(super) fn release(&mut self, port: u32, after: Time) {
+    /// Frames of `classes` may go again at `port`; a port that stores begins none before `after`.
+    pub(super) fn release(&mut self, port: u32, classes: ClassSet, after: Time) {
+        let now = self.now;
         self.look(port);
         if let Some(control) = &mut self.control {
-            control.extras[port as usize].hold.on_xon();
+            let extra = &mut control.extras[port as usize];
+            if let Some(holds) = &mut extra.holds {
+                holds.go(now, classes);
+            }
+            if let Some(host) = extra.beyond.host_mut() {
+                host.held = host.held.without(classes);
+            }
         }
-        self.lines[port as usize].port.resume(self.now);
+        self.lines[port as usize].port.release(now, classes);
         self.go_on(port, after);
+    }
+
+    /// The size of the PAUSE frames that the node of `port` sends, and how long they last.
+    fn pause_frames(&self, port: u32) -> Option<(Bytes, Option<u16>)> {
+        if let Some(rule) = self.pause_rule(port) {
+            return Some((rule.frame_bytes, rule.quanta));
+        }
+        let node = self.plan.topology.ports[port as usize].from;
+        let place = self.plan.control.as_ref()?.asking[node as usize]?;
+        let how = self.plan.spec.buffers[place as usize].flow_control.as_ref()?;
+        Some((how.frame_bytes, how.quanta))
     }
 
     /// The rule of the node that `port` belongs to.

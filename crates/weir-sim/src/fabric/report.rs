@@ -12,7 +12,7 @@ use crate::frames::FrameId;
 use crate::line::Role;
 use crate::route::{ARRIVED, Flow};
 use crate::totals::{BurstTotals, MemoryTotals};
-use crate::totals::{ControlFrames, ControlTotals, MarkTotals};
+use crate::totals::{ControlFrames, ControlTotals, HoldTotals, MarkTotals};
 
 impl Fabric<'_> {
     /// After the last event: draws what was generated before the end, and writes the rows that are left.
@@ -54,6 +54,11 @@ impl Fabric<'_> {
     /// Frames dropped at a place of [`crate::plan::Plan::route`] by the management of a queue, before it was full.
     pub(crate) fn early_drops(&self, leg: usize) -> u64 {
         self.control.as_ref().and_then(|control| control.early_drops.get(leg)).copied().unwrap_or(0)
+    }
+
+    /// Frames dropped at a place of the ways for which the buffer of a switch had no room.
+    pub(crate) fn buffer_drops(&self, leg: usize) -> u64 {
+        self.control.as_ref().and_then(|control| control.buffer_drops.get(leg)).copied().unwrap_or(0)
     }
 
     /// Frames dropped at a place of [`crate::plan::Plan::route`] that were lost before they reached the queue.
@@ -122,6 +127,13 @@ impl Fabric<'_> {
             let rows = host.series.take().into_iter().flat_map(|series| series.into_rows());
             let rows = (0..).zip(rows).filter_map(|(place, rows)| Some((flow_of(name, host.key(place))?, rows)));
             totals.limiters.extend(rows);
+        }
+        if let Some(pools) = &mut control.pools {
+            (totals.buffers, totals.buffer_inputs) = pools.totals(end);
+        }
+        for (port, extra) in (0..).zip(&control.extras) {
+            let holds = extra.holds.iter().flat_map(|holds| holds.counted(end));
+            totals.holds.extend(holds.map(|(class, holds)| HoldTotals { port, class, holds }));
         }
         totals.reaction_points.sort_by_key(|row| row.0);
         totals.limiters.sort_by_key(|row| row.0);

@@ -92,6 +92,10 @@ impl Fabric<'_> {
             }
         }
         for id in waiting {
+            if self.is_pooled(port) {
+                let frame = self.frames[id];
+                self.leave_buffer(port, &frame);
+            }
             self.drop_as_down(id);
         }
     }

@@ -61,7 +61,7 @@ impl Fabric<'_> {
     /// A frame arrives at a port that is put together of parts.
     pub(super) fn offer_switch(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         let Some(switch) = self.look_switch(port) else { return };
-        let has_inputs = switch.inputs.is_some();
+        let (has_inputs, is_pooled) = (switch.inputs.is_some(), switch.is_pooled);
         if lane == Lane::Control {
             let line = &mut self.lines[port as usize];
             line.keep(&mut self.frames, self.now);
@@ -76,7 +76,13 @@ impl Fabric<'_> {
         let frame = self.frames[id];
         let Some(control) = &self.control else { return };
         let tag = control.tag(self.plan, id, frame.flow);
-        let came = if self.plan.is_stored(port) { self.store(port, id, size) } else { self.admit(port, id, size) };
+        let came = if self.plan.is_stored(port) {
+            self.store(port, id, size)
+        } else if is_pooled && !self.enter_buffer(port, id, size) {
+            Came { is_taken: false, waits: false }
+        } else {
+            self.admit(port, id, size, is_pooled)
+        };
         let waiting = self.lines[port as usize].port.waiting_bytes();
         let Some(control) = &mut self.control else { return };
         let Some(switch) = control.switch(port) else { return };
@@ -99,7 +105,8 @@ impl Fabric<'_> {
     }
 
     /// A frame joins the queue of a port, begins at once, or is dropped; the queue may drop and mark others, too.
-    fn admit(&mut self, port: u32, id: FrameId, size: Bytes) -> Came {
+    fn admit(&mut self, port: u32, id: FrameId, size: Bytes, is_pooled: bool) -> Came {
+        let pooled = is_pooled.then(|| self.frames[id]);
         let line = &mut self.lines[port as usize];
         let became = if line.port.is_managed() {
             let label = self.label(id);
@@ -116,6 +123,9 @@ impl Fabric<'_> {
             Offer::Sent { end } => self.set_out_data(port, id, end),
             Offer::Waits => self.arm(port),
             Offer::Dropped => self.drop_frame(id),
+        }
+        if let Some(frame) = pooled.filter(|_| became != Offer::Waits) {
+            self.leave_buffer(port, &frame);
         }
         let is_taken = became != Offer::Dropped;
         Came { is_taken, waits: is_taken && self.lines[port as usize].port.waiting_bytes() > Bytes::ZERO }
@@ -160,7 +170,7 @@ impl Fabric<'_> {
     pub(super) fn serve_switch(&mut self, port: u32) {
         let now = self.now;
         let Some(switch) = self.look_switch(port) else { return };
-        let has_valve = switch.valve.is_some();
+        let (has_valve, is_pooled) = (switch.valve.is_some(), switch.is_pooled);
         self.lines[port as usize].armed = false;
         if has_valve && let Some(start) = self.valve_opens(port).filter(|&start| start > now) {
             self.lines[port as usize].armed = true;
@@ -186,6 +196,8 @@ impl Fabric<'_> {
                 self.set_out_data(port, sent.handle, sent.end);
                 if is_stored {
                     self.free_memory_of(port, &frame, sent.end);
+                } else if is_pooled {
+                    self.leave_buffer(port, &frame);
                 }
             }
         }
@@ -201,8 +213,8 @@ impl Fabric<'_> {
             return;
         }
         if self.frames[id].kind == Kind::Pause {
-            if let Body::Pause(pause) = self.frames.body(id) {
-                self.pause_peer(port, pause, end);
+            if let Body::Pause(says) = self.frames.body(id) {
+                self.pause_peer(port, says, end);
             }
             return self.end_control(id);
         }
@@ -230,6 +242,12 @@ impl Fabric<'_> {
         } else {
             self.arm(port);
         }
+    }
+
+    /// Whether what waits at `port` counts in a buffer with pools.
+    pub(super) fn is_pooled(&self, port: u32) -> bool {
+        let beyond = self.control.as_ref().map(|control| &control.extras[port as usize].beyond);
+        matches!(beyond, Some(Beyond::Switch(switch)) if switch.is_pooled)
     }
 
     /// When a slow port may begin the frame that waits, if it is slow and one may go as far as everything else is concerned.

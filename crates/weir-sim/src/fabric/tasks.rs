@@ -34,13 +34,14 @@ impl Fabric<'_> {
             let place = tasks.iter().position(|&(at, _)| at <= now)?;
             match tasks.remove(place).1 {
                 Task::Notify { flow, leg, point, feedback } => self.send_notification(port, flow, leg, point, feedback),
-                Task::Send { pause, queue_port } => self.send_pause(port, pause, queue_port),
-                Task::Hold { pause, length } => self.hold(port, pause, length),
+                Task::Send { says, queue_port } => self.send_pause(port, says, queue_port),
+                Task::Hold { says, length } => self.hold(port, says, length),
                 Task::Expire => self.expire(port),
                 Task::Refresh => self.refresh(port),
                 Task::Obey { key, point, feedback } => self.obey(port, key, point, feedback),
                 Task::Limiter { place } => self.change_limiter(port, place),
                 Task::Repeat => self.repeat(port),
+                Task::Renew => self.renew(port),
                 Task::Empty => {
                     if let Some(agent) = self.empty_buffer(port) {
                         self.agenda.push(now, self.port_timer(port));

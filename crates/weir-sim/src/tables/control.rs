@@ -2,6 +2,7 @@
 
 use weir_core::columns::Table;
 use weir_core::table;
+use weir_core::units::Time;
 
 use super::each;
 use crate::totals::Totals;
@@ -68,6 +69,45 @@ pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
             stopped_ps: U64 = row.stopped_ps,
             /// Bytes that waited in it at the end of the interval.
             queue_bytes: U64 = row.queue_bytes,
+        ),
+        table!("holds", "A traffic class that frames of flow control (PAUSE, or PFC) held at a port.": each(batch, |run| &run.control.holds) => |(i, row)|
+            replicate: U32 = i,
+            /// Id of the port that was held.
+            port: U32 = row.port,
+            /// The traffic class; PAUSE holds all.
+            class: U32 = row.class.into(),
+            /// Time for which it was held.
+            held_ps: U64 = row.holds.total.ps(),
+            /// How often it was held.
+            held_count: U64 = row.holds.count,
+            /// The longest time without interruption that it was held.
+            held_longest_ps: U64 = row.holds.longest.ps(),
+            /// When it was last released, or the end of the run.
+            held_last_ps: MaybeU64 = row.holds.last.map(Time::ps),
+        ),
+        table!("buffers", "The buffer of a switch that is counted at inputs and outputs.": each(batch, |run| &run.control.buffers) => |(i, row)|
+            replicate: U32 = i,
+            /// Id of the switch.
+            node: U32 = row.node,
+            /// Most bytes that waited.
+            max_bytes: U64 = row.max_bytes,
+            /// Integral over time of the bytes that waited.
+            byte_ps: F64 = row.byte_ps as f64,
+        ),
+        table!("buffer_inputs", "What came over an input of such a switch, of one traffic class.": each(batch, |run| &run.control.buffer_inputs) => |(i, row)|
+            replicate: U32 = i,
+            /// Id of the port that leads to the switch.
+            port: U32 = row.port,
+            /// The traffic class.
+            class: U32 = row.class.into(),
+            /// Most bytes that waited, headroom included.
+            max_bytes: U64 = row.counters.max_bytes,
+            /// Most bytes of headroom that were used.
+            headroom_max_bytes: U64 = row.counters.headroom_max_bytes,
+            /// Frames for which the buffer had no room.
+            drops: U64 = row.counters.drops,
+            /// How often the sender was asked to stop, without repetitions.
+            stops: U64 = row.counters.stops,
         ),
     ]
 }

@@ -56,6 +56,7 @@ pub fn calibration() -> Spec {
         },
         switching: Switching::default(),
         events: Vec::new(),
+        buffers: Vec::new(),
         run: Run { duration_ps: Span::from_ms(80), engine: Engine::Event },
         record: Record::default(),
     }

@@ -130,7 +130,7 @@ proptest! {
         let mut lost = 0;
         for drop in &totals.drops {
             match drop.cause {
-                DropCause::QueueFull | DropCause::LimiterFull | DropCause::QueueEarly => {
+                DropCause::QueueFull | DropCause::LimiterFull | DropCause::QueueEarly | DropCause::BufferFull => {
                     dropped[drop.port as usize] += drop.frames;
                 }
                 DropCause::LinkLoss => lost += drop.frames,

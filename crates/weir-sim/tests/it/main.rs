@@ -11,6 +11,7 @@ mod marks;
 mod odd_networks;
 mod overruns;
 mod path;
+mod pfc;
 mod probes;
 mod rapid;
 mod scenarios;

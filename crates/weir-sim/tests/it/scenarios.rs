@@ -37,6 +37,7 @@ pub(crate) fn spec(hosts: u32, sources: Vec<Source>, duration_ps: Span) -> Spec 
         control: Control::default(),
         switching: Switching::default(),
         events: Vec::new(),
+        buffers: Vec::new(),
         run: Run { duration_ps, engine: Engine::Event },
         record: Record::default(),
     }
@@ -99,6 +100,7 @@ pub(crate) fn any_scenario() -> impl Strategy<Value = Spec> {
             control: Control::default(),
             switching: Switching::default(),
             events: Vec::new(),
+            buffers: Vec::new(),
             run,
             record,
         }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from weirlab import _core
 from weirlab.errors import Problem, ScenarioError
+from weirlab.scenario.checks.buffers import check_buffers
 from weirlab.scenario.checks.control import check_control, marking_amiss
 from weirlab.scenario.checks.measures import check_measures
 from weirlab.scenario.checks.path import check_emulated
@@ -44,6 +45,7 @@ def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
     if layout is not None:
         found += _queues(scenario, layout)
         found += _events(scenario, layout, searched="search" not in broken)
+        found += check_buffers(scenario, layout)
         found += check_control(scenario, layout)
         found += check_traffic(scenario, layout, searched="search" not in broken)
         if not {"traffic", "record", "control", "hotspots"} & set(broken):

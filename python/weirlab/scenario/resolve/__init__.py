@@ -24,6 +24,7 @@ from weirlab.scenario.record import (
     QueueRecord,
     TcpRecord,
 )
+from weirlab.scenario.resolve.buffers import buffered, resolve_buffers
 from weirlab.scenario.resolve.control import resolve_control
 from weirlab.scenario.resolve.events import resolve_events
 from weirlab.scenario.resolve.hotspots import add_hotspots, continuations
@@ -132,6 +133,7 @@ def _translated(scenario: Scenario) -> Resolved:
         traffic=traffic,
         control=resolve_control(scenario, layout),
         switching=resolve_switching(scenario, layout, services),
+        buffers=resolve_buffers(scenario, layout, traffic),
         events=resolve_events(scenario, layout, queues),
         run=core.Run(duration_ps=duration_ps, engine=_engine(scenario), origin=At("run")),
         record=_record(scenario, layout, duration_ps, traffic),
@@ -166,10 +168,13 @@ def _engine(scenario: Scenario) -> core.Engine:
 def _queues(scenario: Scenario, layout: Layout) -> list[core.QueueRule]:
     switch_ports = [i for i, port in enumerate(layout.ports) if port.source not in layout.hosts]
     shared = getattr(getattr(scenario.network, "switch", None), "memory", None) is not None
-    default = core.DisciplineDropTail(
-        limit=limit_spec("unlimited" if shared else DEFAULT_LIMIT), marking=None, overrun=None
-    )
-    rules = [core.QueueRule(ports=switch_ports, discipline=default)] if switch_ports else []
+    with_buffer = {layout.nodes[node] for node in buffered(scenario, layout)}
+    rules: list[core.QueueRule] = []
+    for limit in (DEFAULT_LIMIT, "unlimited"):
+        unlimited = limit == "unlimited"
+        ports = [i for i in switch_ports if (shared or layout.ports[i].source in with_buffer) == unlimited]
+        default = core.DisciplineDropTail(limit=limit_spec(limit), marking=None, overrun=None)
+        rules += [core.QueueRule(ports=ports, discipline=default)] if ports else []
     for name, queue in scenario.queues.items():
         at = ("queues", name)
         ports = layout.port_ids(queue.at)

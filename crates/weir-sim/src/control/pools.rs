@@ -1,0 +1,98 @@
+//! Buffers of switches that are counted at inputs and outputs, with what their switches ask of neighbours.
+
+use weir_core::ethernet::headroom;
+use weir_core::queue::{Buffer, Passage};
+use weir_core::spec;
+use weir_core::units::Time;
+
+use crate::plan::Plan;
+use crate::totals::{BufferTotals, InputTotals};
+
+/// All of them.
+#[derive(Debug)]
+pub(crate) struct Pools {
+    /// By node.
+    of_node: Vec<Option<Box<Pooled>>>,
+    /// The number of each port among those that lead to the same node.
+    numbers: Vec<u32>,
+}
+
+/// A switch with such a buffer.
+#[derive(Debug)]
+pub(crate) struct Pooled {
+    pub(crate) buffer: Buffer,
+    /// Its place in the spec.
+    pub(crate) place: usize,
+    /// The ports that lead to it, by number.
+    pub(crate) inputs: Vec<u32>,
+    /// When each of them is asked again to stop.
+    pub(crate) repeats: Vec<Time>,
+}
+
+impl Pools {
+    /// The empty buffers of `plan`; none if it has none.
+    pub(crate) fn new(plan: &Plan) -> Option<Box<Pools>> {
+        if plan.spec.buffers.is_empty() {
+            return None;
+        }
+        let topology = &plan.topology;
+        let mut inputs: Vec<Vec<u32>> = vec![Vec::new(); topology.nodes.len()];
+        let mut numbers = Vec::with_capacity(topology.ports.len());
+        for (id, port) in (0..).zip(&topology.ports) {
+            let inputs = &mut inputs[port.to as usize];
+            numbers.push(inputs.len() as u32);
+            inputs.push(id);
+        }
+        let mut of_node: Vec<Option<Box<Pooled>>> = topology.nodes.iter().map(|_| None).collect();
+        for (place, spec) in plan.spec.buffers.iter().enumerate() {
+            for &node in &spec.nodes {
+                let inputs = std::mem::take(&mut inputs[node as usize]);
+                let buffer = Buffer::new(spec, &headroom::of_inputs(&plan.spec, topology, spec, node));
+                let repeats = vec![Time::NEVER; inputs.len()];
+                of_node[node as usize] = Some(Box::new(Pooled { buffer, place, inputs, repeats }));
+            }
+        }
+        Some(Box::new(Pools { of_node, numbers }))
+    }
+
+    /// The switch `node`, if it has such a buffer.
+    #[inline]
+    pub(crate) fn at(&mut self, node: u32) -> Option<&mut Pooled> {
+        self.of_node[node as usize].as_deref_mut()
+    }
+
+    /// The number of a port among the inputs of the node that it leads to.
+    pub(crate) fn number(&self, port: u32) -> usize {
+        self.numbers[port as usize] as usize
+    }
+
+    /// How a frame counts that came over port `input` and waits for port `output` of the same switch.
+    pub(crate) fn passage(&self, input: u32, output: u32, class: u8) -> Passage {
+        Passage { input: self.number(input), output: self.number(output ^ 1), class }
+    }
+
+    /// What each of them held up to `end`.
+    pub(crate) fn totals(&mut self, end: Time) -> (Vec<BufferTotals>, Vec<InputTotals>) {
+        let (mut buffers, mut inputs) = (Vec::new(), Vec::new());
+        let switches = (0..).zip(&mut self.of_node).filter_map(|(node, switch)| Some((node, switch.as_mut()?)));
+        for (node, switch) in switches {
+            let (_, most, byte_ps) = switch.buffer.totals_at(end);
+            buffers.push(BufferTotals { node, max_bytes: most.count(), byte_ps });
+            for (number, &port) in switch.inputs.iter().enumerate() {
+                let rows = switch.buffer.counters(number);
+                inputs.extend(rows.map(|(class, counters)| InputTotals { port, class, counters }));
+            }
+        }
+        inputs.sort_by_key(|row| (row.port, row.class));
+        (buffers, inputs)
+    }
+}
+
+/// The switches that ask neighbours to stop because of what waits in such a buffer, by node: how.
+pub(crate) fn asking(spec: &spec::Spec, nodes: usize) -> Vec<Option<u32>> {
+    let mut asking = vec![None; nodes];
+    for (place, buffer) in (0..).zip(&spec.buffers).filter(|(_, buffer)| buffer.flow_control.is_some()) {
+        buffer.nodes.iter().for_each(|&node| asking[node as usize] = Some(place));
+    }
+    asking
+}

@@ -1,0 +1,365 @@
+//! Priority flow control by what came over each input: timelines worked out by hand, and what it promises.
+
+use proptest::prelude::*;
+use weir_core::ethernet::headroom::{self, Loop};
+use weir_core::network::Topology;
+use weir_core::spec::buffers::{Buffer, EgressPool, FlowControl, IngressPool, Lossless, Share, Stops};
+use weir_core::spec::classes::{Class, Classes, Order};
+use weir_core::spec::control::Response;
+use weir_core::spec::{
+    Departures, Discipline, FrameSize, Limit, Link, LinkSpec, Network, Node, NodeKind, QueueRule, Source, Spec, Traffic,
+};
+use weir_core::units::{Bytes, Rate, Span, Time};
+use weir_sim::{ControlKind, DropCause, Plan, Totals};
+
+use crate::scenarios::{LINK, constant, run, spec};
+
+fn node(name: &str, kind: NodeKind) -> Node {
+    Node { name: name.into(), kind, latency_ps: Span::ZERO }
+}
+
+fn us(us: u64) -> Span {
+    Span::from_us(us)
+}
+
+const FLOW_CONTROL: FlowControl = FlowControl {
+    stops: Stops::Classes,
+    frame_bytes: Bytes::new(64),
+    delay_ps: Span::ZERO,
+    quanta: None,
+    refresh_ps: None,
+    longest_bytes: Bytes::new(1500),
+};
+
+/// Class 3 is lossless with a share of so many bytes; class 0 has what is left.
+fn buffer(share: u64, headroom: Option<u64>) -> Buffer {
+    let lossless = Lossless { headroom_bytes: headroom.map(Bytes::new), xon_offset_bytes: Bytes::new(1500) };
+    let pool = |class, bytes: Option<u64>, share, lossless| IngressPool {
+        classes: vec![class],
+        bytes: bytes.map(Bytes::new),
+        share,
+        reserved_bytes: Bytes::ZERO,
+        lossless,
+    };
+    let of_class = Share::Static { bytes: Bytes::new(share) };
+    let rest = Share::Dynamic { alpha: 1.0 };
+    Buffer {
+        nodes: vec![1],
+        bytes: Bytes::new(200_000),
+        ingress: vec![pool(3, Some(50_000), of_class, Some(lossless)), pool(0, None, rest, None)],
+        egress: vec![],
+        flow_control: Some(FLOW_CONTROL),
+    }
+}
+
+/// Host 0 sends frames of class 3 to host 2 over switch 1, 10 Gbit/s to the switch and 1 Gbit/s from it; host 3 hangs on the switch, too. Ports:
+/// 0 from host 0, 1 back to it, 2 to host 2, 4 to host 3, 5 from it. Hosts respond in 1 us.
+fn slow_receiver(duration: Span, buffer: Buffer) -> Spec {
+    let slow = LinkSpec { rate_bps: Rate::from_gbit_per_s(1), ..LINK };
+    let mut spec = spec(3, vec![constant(0, 2, 1200)], duration);
+    spec.traffic[0].class = 3;
+    spec.network = Network::Graph {
+        nodes: vec![
+            node("fast", NodeKind::Host),
+            node("switch", NodeKind::Switch),
+            node("slow", NodeKind::Host),
+            node("other", NodeKind::Host),
+        ],
+        links: vec![Link { a: 0, b: 1, link: LINK }, Link { a: 1, b: 2, link: slow }, Link { a: 1, b: 3, link: LINK }],
+    };
+    spec.control.responses = vec![Response { nodes: vec![0], pause_ps: us(1), notification_ps: Span::ZERO }];
+    spec.buffers = vec![buffer];
+    spec
+}
+
+fn of_kind(totals: &Totals, kind: ControlKind) -> u64 {
+    totals.control.frames.iter().filter(|row| row.kind == kind).map(|row| row.frames).sum()
+}
+
+#[test]
+fn a_class_that_has_used_up_its_share_is_stopped_and_goes_on_below_it() {
+    let totals = run(&slow_receiver(Span::from_ns(40_900), buffer(3000, None)), 1);
+    // Two frames wait at 4.1 us, the whole share. XOFF takes 51.2 ns, travels 0.5 us and is obeyed after 1 us, at 5.6512 us; the fifth frame, begun at
+    // 4.8 us, ends. The fourth and the fifth come to the headroom, at 5.3 and 6.5 us. Frames leave at 13.7, 25.7 and 37.7 us: then one waits, an offset
+    // below the share. XON takes effect at 39.2512 us.
+    let [hold] = &totals.control.holds[..] else { panic!("one class is held: {:?}", totals.control.holds) };
+    assert_eq!((hold.port, hold.class, hold.holds.count), (0, 3, 1));
+    assert_eq!(hold.holds.total.ps(), 39_251_200 - 5_651_200);
+    assert_eq!(totals.ports[0].counters.frames, 5 + 2, "two since it was released");
+    assert_eq!(totals.ports[0].pauses.count, 0, "the link as a whole is not paused");
+    let [input] = &totals.control.buffer_inputs[..] else { panic!("one input is used") };
+    let counters = input.counters;
+    assert_eq!((input.port, input.class, counters.max_bytes, counters.headroom_max_bytes), (0, 3, 6000, 3000));
+    assert_eq!((counters.stops, counters.drops), (1, 0));
+    assert_eq!((of_kind(&totals, ControlKind::Xoff), of_kind(&totals, ControlKind::Xon)), (1, 1));
+    assert_eq!(totals.control.buffers[0].max_bytes, 6000);
+}
+
+#[test]
+fn other_classes_of_a_held_host_go_on() {
+    let mut spec = slow_receiver(us(30), buffer(3000, None));
+    let other = Source { departures: Departures::Constant { gap_ps: 12e6 }, ..constant(0, 3, 12_000) };
+    spec.traffic.push(Traffic::of_sources("other", vec![other]));
+    let totals = run(&spec, 1);
+    assert_eq!(totals.flows[1].sent_frames, 3, "at 0, 12 and 24 us");
+    assert_eq!(totals.flows[1].delivered_frames, 3);
+    assert_eq!(
+        totals.flows[1].delay_max.map(Span::ps),
+        Some(1_200_000 * 3 + 1_000_000),
+        "the first waits for one frame"
+    );
+    assert!(totals.control.holds.iter().all(|row| row.class == 3));
+    // PAUSE holds them, too.
+    if let Some(how) = &mut spec.buffers[0].flow_control {
+        how.stops = Stops::Link;
+    }
+    let paused = run(&spec, 1);
+    assert!(paused.flows[1].delivered_frames < 3);
+    assert_eq!((paused.ports[0].pauses.count, paused.control.holds.len()), (1, 8));
+}
+
+#[test]
+fn a_stop_runs_out_unless_it_is_repeated_and_is_repeated_at_half_its_length() {
+    let mut spec = slow_receiver(us(30), buffer(3000, None));
+    let how = FlowControl { quanta: Some(100), ..FLOW_CONTROL };
+    // 100 quanta are 5.12 us at 10 Gbit/s.
+    spec.buffers[0].flow_control = Some(how.clone());
+    let totals = run(&spec, 1);
+    assert_eq!(totals.control.holds[0].holds.count, 1);
+    assert_eq!(totals.control.holds[0].holds.total.ps(), 30_000_000 - 5_651_200, "up to the end of the run");
+    assert_eq!(of_kind(&totals, ControlKind::Xoff), 1 + 10, "at 4.1 us, and each 2.56 us after");
+    spec.buffers[0].flow_control = Some(FlowControl { refresh_ps: Some(us(6)), ..how });
+    let error = Plan::new(spec).expect_err("it would run out");
+    assert_eq!(error.pointer, "/buffers/0/flow_control/refresh_ps");
+}
+
+/// The slow receiver with a frame for host 0 that sets out just before XOFF, and responses such that all that may come after XOFF fits exactly.
+fn worst_case(headroom: u64, before: Span) -> Totals {
+    let mut spec = slow_receiver(us(60), buffer(4499, Some(headroom)));
+    // What comes within response and propagation, 64 B and 2 x 1500 B fill five frames.
+    spec.control.responses[0].pause_ps = Span::from_ps(1_348_800) + before;
+    // The fourth frame, at 5.3 us, is beyond the share.
+    let start = Time::from_ps(5_300_000 - 1_700_000) - before;
+    let back = Source { start_ps: start, stop_ps: start + Span::from_ps(1), ..constant(3, 0, 1200) };
+    spec.traffic.push(Traffic::of_sources("back", vec![back]));
+    run(&spec, 1)
+}
+
+#[test]
+fn the_formula_is_met_exactly_and_less_headroom_loses_frames() {
+    let before = Span::from_ps(800);
+    let mut spec = slow_receiver(us(60), buffer(4499, None));
+    spec.control.responses[0].pause_ps = Span::from_ps(1_348_800) + before;
+    let topology = Topology::expand(&spec.network).expect("a legal network");
+    let needed = Loop::of(&spec, &topology, &FLOW_CONTROL, 0).headroom();
+    assert_eq!(needed, Bytes::new(7501));
+    let enough = worst_case(7500, before);
+    assert_eq!(enough.control.buffer_inputs[0].counters.headroom_max_bytes, 7500);
+    assert!(enough.drops.is_empty());
+    let less = worst_case(7499, before);
+    let [lost] = &less.drops[..] else { panic!("frames are lost") };
+    assert_eq!((lost.port, lost.cause, lost.frames), (2, DropCause::BufferFull, 1));
+    let after = worst_case(7499, Span::ZERO);
+    assert!(after.drops.is_empty(), "a frame that comes at the same instant goes after XOFF");
+}
+
+fn queues(ports: Vec<u32>, classes: &[u8]) -> QueueRule {
+    let class = |&class: &u8| Class {
+        class,
+        weight: Some(1),
+        discipline: Discipline::DropTail { limit: Limit::Unlimited, marking: None, overrun: None },
+    };
+    let order = Order::Class { quantum_bytes: Bytes::new(1518) };
+    QueueRule { ports, discipline: Discipline::Classes(Classes { order, list: classes.iter().map(class).collect() }) }
+}
+
+/// Hosts 0 to 2 at the first of two switches (4, 5) send more than host 3 at the second can receive, and it sends back as much as it can.
+fn overloaded_chain() -> impl Strategy<Value = Spec> {
+    let rate = || prop::sample::select(vec![10u64, 25, 40, 100, 400]);
+    let links = prop::collection::vec((rate(), 0u64..2_000_000, prop::sample::select(vec![0u64, 20])), 5);
+    let sizes = prop::sample::select(vec![64u64, 512, 1500, 4096, 9000]);
+    let rest = (sizes, 0u64..1_000_000, 0u64..3_000_000, 0u64..500_000, 1e-2..8.0f64, 0u64..4000, any::<bool>());
+    (links, rest).prop_map(|(links, (longest, latency, response, delay, alpha, reserved, quanta))| {
+        let link = |i: usize| LinkSpec {
+            rate_bps: Rate::from_gbit_per_s(links[i].0),
+            delay_ps: Span::from_ps(links[i].1),
+            framing_bytes: Bytes::new(links[i].2),
+            ..LINK
+        };
+        let mut nodes: Vec<Node> = (0..4).map(|i| node(&format!("h{i}"), NodeKind::Host)).collect();
+        for name in ["s0", "s1"] {
+            nodes.push(Node { latency_ps: Span::from_ps(latency), ..node(name, NodeKind::Switch) });
+        }
+        let mut ends: Vec<Link> = (0..3).map(|i| Link { a: i, b: 4, link: link(i as usize) }).collect();
+        ends.push(Link { a: 3, b: 5, link: link(3) });
+        ends.push(Link { a: 4, b: 5, link: link(4) });
+        let source = |from: u32, to: u32, share: f64, size: FrameSize| {
+            let rate = links[from as usize].0 as f64;
+            let gap_ps = longest as f64 * 8000.0 / rate / share;
+            Source {
+                departures: Departures::Poisson { mean_gap_ps: gap_ps },
+                frame_size: size,
+                ..constant(from, to, 1)
+            }
+        };
+        let fixed = |size: u64| FrameSize::Fixed(Bytes::new(size));
+        let group =
+            |name: &str, class: u8, sources: Vec<Source>| Traffic { class, ..Traffic::of_sources(name, sources) };
+        let mut spec = spec(4, vec![], Span::from_us(300));
+        spec.traffic = vec![
+            group("three", 3, (0..3).map(|host| source(host, 3, 1.3, fixed(longest))).collect()),
+            group("five", 5, (0..2).map(|host| source(host, 3, 0.7, fixed(longest.min(700)))).collect()),
+            group("back", 0, (0..3).map(|host| source(3, host, 0.6, fixed(longest))).collect()),
+        ];
+        spec.network = Network::Graph { nodes, links: ends };
+        spec.queues = vec![queues(vec![8, 9], &[0, 3, 5])];
+        spec.control.responses =
+            vec![Response { nodes: (0..6).collect(), pause_ps: Span::from_ps(response), notification_ps: Span::ZERO }];
+        let flow_control = FlowControl {
+            delay_ps: Span::from_ps(delay),
+            quanta: quanta.then_some(65_535),
+            longest_bytes: Bytes::new(longest),
+            ..FLOW_CONTROL
+        };
+        let share = Share::Dynamic { alpha };
+        let lossless = Lossless { headroom_bytes: None, xon_offset_bytes: Bytes::new(2 * longest) };
+        let reserved_bytes = Bytes::new(reserved);
+        let mut buffer = Buffer {
+            nodes: vec![4, 5],
+            bytes: Bytes::new(u64::MAX / 4),
+            ingress: vec![
+                IngressPool { classes: vec![3, 5], bytes: None, share, reserved_bytes, lossless: Some(lossless) },
+                IngressPool {
+                    classes: vec![0],
+                    bytes: Some(Bytes::new(100_000)),
+                    share,
+                    reserved_bytes: Bytes::ZERO,
+                    lossless: None,
+                },
+            ],
+            egress: vec![EgressPool {
+                classes: vec![0],
+                bytes: None,
+                share: Share::Static { bytes: Bytes::new(50_000) },
+                reserved_bytes: Bytes::ZERO,
+            }],
+            flow_control: Some(flow_control),
+        };
+        spec.buffers = vec![buffer.clone()];
+        let topology = Topology::expand(&spec.network).expect("a legal network");
+        let committed = |node| buffer.committed(&headroom::of_inputs(&spec, &topology, &buffer, node)).count();
+        // Little is left to share.
+        buffer.bytes = Bytes::new(committed(4).max(committed(5)) + 60_000);
+        spec.buffers = vec![buffer];
+        spec
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn lossless_classes_lose_nothing_whatever_cables_rates_frames_and_delays(spec in overloaded_chain()) {
+        let totals = run(&spec, 1);
+        let lossless: Vec<bool> = (0..8).map(|flow| flow < 5).collect();
+        prop_assert!(totals.drops.iter().all(|row| !lossless[row.flow as usize]), "{:?}", totals.drops);
+        let topology = Topology::expand(&spec.network).expect("a legal network");
+        let how = spec.buffers[0].flow_control.as_ref().expect("it has flow control");
+        for row in totals.control.buffer_inputs.iter().filter(|row| row.class != 0) {
+            let needed = Loop::of(&spec, &topology, how, row.port).headroom().count();
+            prop_assert!(row.counters.headroom_max_bytes <= needed);
+        }
+    }
+}
+
+#[test]
+fn somebody_is_stopped_in_most_of_those_networks() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let mut used: Vec<f64> = Vec::new();
+    for _ in 0..40 {
+        let spec = overloaded_chain().new_tree(&mut runner).expect("a spec").current();
+        let topology = Topology::expand(&spec.network).expect("a legal network");
+        let how = spec.buffers[0].flow_control.clone().expect("it has flow control");
+        let share = |row: &weir_sim::InputTotals| {
+            let needed = Loop::of(&spec, &topology, &how, row.port).headroom().count();
+            row.counters.headroom_max_bytes as f64 / needed as f64
+        };
+        let rows = run(&spec, 1).control.buffer_inputs;
+        used.push(rows.iter().filter(|row| row.class != 0).map(share).fold(0.0, f64::max));
+    }
+    used.sort_by(f64::total_cmp);
+    assert!(used[20] > 0.5, "half of them use more than half of some headroom: {used:?}");
+}
+
+#[test]
+fn the_queue_of_an_output_may_have_so_many_times_what_is_free() {
+    // Hosts 0 and 3 overload host 2; class 0 alone, no flow control: alpha / (1 + alpha) of the buffer.
+    for (alpha, bytes) in [(1.0, 100_000), (0.5, 66_666), (8.0, 177_777)] {
+        let egress =
+            EgressPool { classes: vec![0], bytes: None, share: Share::Dynamic { alpha }, reserved_bytes: Bytes::ZERO };
+        let buffer = Buffer { ingress: vec![], egress: vec![egress], flow_control: None, ..buffer(1, None) };
+        let mut spec = slow_receiver(Span::from_ms(2), buffer);
+        spec.traffic[0].class = 0;
+        let totals = run(&spec, 1);
+        let most = totals.control.buffers[0].max_bytes;
+        assert!(most.abs_diff(bytes) < 1500, "{alpha}: {most}");
+        assert!(totals.drops.iter().all(|row| row.cause == DropCause::BufferFull && row.frames > 0));
+    }
+}
+
+#[test]
+fn what_is_reserved_is_there_when_others_hold_all_that_is_shared() {
+    // Host 0 fills the shared part towards host 2; what host 3 sends to host 0 over its own reserved part is not lost.
+    let ingress = IngressPool {
+        classes: vec![0],
+        bytes: Some(Bytes::new(30_000)),
+        share: Share::Dynamic { alpha: 1000.0 },
+        reserved_bytes: Bytes::new(1500),
+        lossless: None,
+    };
+    let shared = Buffer { ingress: vec![ingress.clone()], flow_control: None, ..buffer(1, None) };
+    let mut spec = slow_receiver(Span::from_ms(1), shared);
+    spec.traffic[0].class = 0;
+    // One frame in 12 us waits for another that goes to the same host.
+    spec.traffic[0].sources.push(constant(3, 2, 24_000));
+    let lost = |spec: &Spec| run(spec, 1).drops.iter().filter(|row| row.flow == 1).map(|row| row.frames).sum::<u64>();
+    let with = lost(&spec);
+    spec.buffers[0].ingress = vec![IngressPool { reserved_bytes: Bytes::ZERO, ..ingress }];
+    assert!(with < lost(&spec), "{with} against {}", lost(&spec));
+}
+
+fn refused(change: impl FnOnce(&mut Spec)) -> (String, String) {
+    let mut spec = slow_receiver(us(10), buffer(3000, None));
+    change(&mut spec);
+    let error = Plan::new(spec).expect_err("it is refused");
+    (error.pointer, error.message)
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_the_place_and_what_helps() {
+    let (at, what) = refused(|spec| spec.buffers[0].bytes = Bytes::new(60_000));
+    assert_eq!(at, "/buffers/0/bytes");
+    assert!(what.contains("headroom") && what.contains("lacks"), "{what}");
+    let (at, what) = refused(|spec| {
+        let switch = node("second", NodeKind::Switch);
+        if let Network::Graph { nodes, links } = &mut spec.network {
+            nodes.push(switch);
+            links.push(Link { a: 1, b: 4, link: LINK });
+        }
+        spec.buffers[0].nodes.push(4);
+    });
+    assert_eq!(at, "/buffers/0/ingress/0/classes/0");
+    assert!(what.contains("class 3") && what.contains("'second->switch'") && what.contains("no queue"), "{what}");
+    let (at, _) = refused(|spec| spec.buffers[0].flow_control = None);
+    assert_eq!(at, "/buffers/0/ingress/0/lossless");
+    let (at, what) = refused(|spec| spec.traffic[0].class = 4);
+    assert_eq!((at.as_str(), what.contains("class 4")), ("/buffers/0/ingress", true));
+    let (at, _) = refused(|spec| spec.buffers[0].ingress[1].classes = vec![0, 3]);
+    assert_eq!(at, "/buffers/0/ingress/1/classes/1");
+    let (at, _) = refused(|spec| spec.buffers[0].ingress[1].share = Share::Dynamic { alpha: 0.0 });
+    assert_eq!(at, "/buffers/0/ingress/1/share/alpha");
+    let (at, _) = refused(|spec| spec.buffers[0].nodes = vec![0]);
+    assert_eq!(at, "/buffers/0/nodes/0");
+}

@@ -1,0 +1,88 @@
+"""Buffers of switches, counted where frames come in and where they leave, and priority flow control."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from weirlab.fields.base import Model, Named, Selector
+from weirlab.fields.values import Natural, Number, PositiveSize, PositiveSpan
+from weirlab.units import Size, Span
+
+
+class Pool(Model):
+    """A part of a buffer that queues of some classes share."""
+
+    classes: tuple[Natural, ...] = Field(min_length=1, examples=[[3]])
+    """The traffic classes, 0 to 7; a class is in one pool of a side at most."""
+    alpha: Number | None = None
+    """What a queue may have of the pool: so many times what is free of it (dynamic threshold). Absent,
+    without `limit`: 1."""
+    limit: PositiveSize | None = None
+    """The same as a fixed size, instead of `alpha`."""
+    reserved: Size = Size(0)
+    """What each queue has to itself, before it takes of the pool."""
+
+
+class Lossless(Model):
+    """What keeps the frames of a class from being lost: its senders are asked to stop, in time."""
+
+    headroom: Size | None = None
+    """Room for what still comes over an input after its sender was asked to stop, for each class. Absent:
+    what the link needs by its rate, its delay, the longest frame and response times."""
+    xon_offset: Size = Size(3072)
+    """A sender may go on when no headroom is used and its queue is so much below its share."""
+
+
+class IngressPool(Pool):
+    """A part of the buffer for frames by the input that they came over."""
+
+    size: PositiveSize | None = None
+    """What its queues share. Absent, in one pool at most: what reserved parts, headroom and other pools
+    leave."""
+    lossless: Lossless | None = Field(None, examples=[{}])
+    """Senders are asked to stop when a queue has used up its share. Absent: frames beyond it are dropped."""
+
+
+class EgressPool(Pool):
+    """A part of the buffer for frames by the output that they wait for."""
+
+    size: PositiveSize | None = None
+    """What its queues share. Absent: the whole buffer."""
+
+
+class FlowControl(Model):
+    """Frames that ask neighbours to stop and to go on."""
+
+    stops: Literal["classes", "link"] = "classes"
+    """`classes`: those that it names, priority flow control (PFC, IEEE 802.1Qbb); `link`: all data, PAUSE."""
+    quanta: Natural = 65535
+    """How long a neighbour stops, in units of 512 bit times of the link; 1 to 65535."""
+    refresh: PositiveSpan | None = None
+    """Who has to stay stopped is asked again after this time. Absent: half of what a stop lasts."""
+    frame_size: PositiveSize = Size(64)
+    """Size of these frames."""
+    delay: Span = Span(0)
+    """Time from the change of the buffer until one is queued."""
+    longest: PositiveSize | None = None
+    """The longest frame that headroom is for. Absent: the longest of the traffic."""
+
+
+class Buffer(Model):
+    """The buffer of a switch, which all its ports share. A frame that finds no room is dropped."""
+
+    at: Selector
+    """The switches. A later entry replaces an earlier one."""
+    size: PositiveSize
+    """All that may wait in one switch."""
+    ingress: Named[IngressPool] = Field(
+        Named(),
+        examples=[{"lossless": {"classes": [3], "lossless": {}}, "lossy": {"classes": [0], "size": "1 MB"}}],
+    )
+    """How it is shared by input and class, by a name of your own. Absent: not at all; otherwise each
+    class of the traffic is in a pool."""
+    egress: Named[EgressPool] = Field(Named(), examples=[{"lossy": {"classes": [0], "alpha": 1}}])
+    """How it is shared by output and class. What is in no pool has no limit there."""
+    flow_control: FlowControl = FlowControl()
+    """How senders of lossless classes are asked to stop."""
