@@ -13,6 +13,7 @@ import pytest
 import weirlab
 from made_studies import keep_only
 from weirlab.cli.app import COMMANDS
+from weirlab.cli.scenarios import shortened
 from weirlab.report import write_report
 from weirlab.reproductions import STUDIES, Findings, Reproduction, Row
 from weirlab.results import Manifest
@@ -61,7 +62,7 @@ def test_no_words_are_answered_with_five_things_to_try(weir):
 def test_a_command_that_is_misspelled_is_named(weir):
     outcome = weir("rnu")
     assert outcome.code == 2
-    assert "Did you mean 'run'?" in outcome.err
+    assert "did you mean 'run'?" in outcome.err
 
 
 def test_the_version_is_that_of_the_core(weir):
@@ -73,7 +74,7 @@ def test_the_version_is_that_of_the_core(weir):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("frob",), "No such command 'frob'"),
+        (("frob",), "there is no command 'frob'"),
         (("run",), "Missing argument"),
         (("run", "run.yaml", "--bogus"), "No such option"),
         (("run", "run.yaml", "--replicates", "0"), "--replicates"),
@@ -159,7 +160,8 @@ def test_a_page_of_theory_that_is_written_already_is_told(weir, tmp_path):
     assert weir("stability", "bcn", "--out", str(page)).code == 0
     outcome = weir("report", str(page))
     assert outcome.code == 2
-    assert f"'weir stability' has written the page already: {page / 'report.html'}" in outcome.err
+    said = " ".join(outcome.err.split())
+    assert f"'weir stability' has written the page already: {page / 'report.html'}" in said
 
 
 def test_all_problems_of_a_file_are_told_at_once(weir, place):
@@ -345,7 +347,9 @@ def test_check_says_what_is_wrong_with_the_program_of_a_tester_and_where(weir, p
 
 
 def test_check_says_what_a_file_is(weir):
-    assert weir("check", "run.yaml").out.startswith("run.yaml: legal; 'small' is a run with 1 traffic")
+    outcome = weir("check", "run.yaml").out
+    assert "run.yaml: legal; 'small' is a run with 1 traffic" in outcome
+    assert outcome.endswith("Start it with:  weir run run.yaml\n")
     document = weir("check", "study.yaml", "--json").json
     assert document["kind"] == "study"
     assert document["points"] == 2
@@ -376,7 +380,7 @@ def test_the_ready_made_scenarios_are_listed_printed_and_copied(weir, place):
         assert re.search(rf"^  {name} +\S+", listing, re.MULTILINE), name
     hotspots = listing.split("\nHotspots: weir run NAME\n")[1].split("\n\n")[0]
     expected = {n for n in names if n.startswith(("zrl-", "hotspot-"))}
-    assert {line.split()[0] for line in hotspots.splitlines()} == expected
+    assert set(re.findall(r"^  (\S+)", hotspots, re.MULTILINE)) == expected
     found = weir("scenarios", "--search", "HOTSPOT", "--kind", "run").out
     assert "zrl-og" in found
     assert "incast" not in found
@@ -575,3 +579,43 @@ def test_a_sweep_is_told_in_terminal_result_and_report(weir, place):
     assert sweep["trials"] == 30
     assert 0.05 < sweep["apart"] < 0.09
     assert said in (place / "s/report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["list"], "weir scenarios"),
+        (["new", "mine.yaml"], "--copy FILE"),
+        (["simulate", "incast"], "weir run"),
+        (["plot", "results/x"], "weir report"),
+        (["iperf3"], "weir bulk"),
+        (["NDR"], "weir search"),
+        (["a.pcapng"], "weir diagnose a.pcapng"),
+        (["mine.yaml"], "weir run mine.yaml"),
+        (["search-knee"], "weir search search-knee"),
+        (["serach"], "did you mean 'search'"),
+        (["xyzzy"], "'weir --help' lists them"),
+    ],
+)
+def test_a_word_that_is_no_command_leads_to_the_one_that_is_meant(weir, words, hint):
+    outcome = weir(*words)
+    assert outcome.code == 2
+    assert f"there is no command '{words[0]}'" in outcome.err
+    assert hint in outcome.err
+
+
+def test_help_is_a_word_too(weir):
+    assert weir("help").out == weir("--help").out
+    assert weir("help", "search").out == weir("search", "--help").out
+
+
+def test_a_description_in_the_list_is_cut_at_the_end_of_a_clause_or_not_at_all():
+    text = "One clause of some length: another one, which is longer. A sentence."
+    assert shortened(text, 100) == text
+    assert shortened(text, 60) == "One clause of some length: another one, which is longer"
+    assert shortened(text, 40) == "One clause of some length"
+    assert shortened(text, 20) == text
+    assert (
+        shortened("A study: what a large buffer does to a call", 40)
+        == "A study: what a large buffer does to a call"
+    )

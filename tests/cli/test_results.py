@@ -61,7 +61,7 @@ def test_stale_results_are_marked_and_pruned(weir, stored):
     store = Store.open(stored)
     store.write(store.rows(), made_by="0.0.1-other")
     outcome = weir("results", "lab")
-    assert "Stale results were made by another engine" in outcome.err
+    assert "Stale results were made by another engine" in outcome.out
     assert "removed: 1 stale" in weir("results", "lab", "--prune", "stale", "--compact").err
     assert "True" not in weir("results", "lab").out
     assert "--prune everything: write stale" in weir("results", "lab", "--prune", "everything").err

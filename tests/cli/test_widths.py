@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from weirlab.cli.app import COMMANDS as COMMANDS_OF_WEIR
+
 CAPTURE = str(Path(__file__).parents[2] / "examples/slow-transfer.pcap")
 COMMANDS = {
     "run": (["run", "incast", "--out", "out"], "load"),
@@ -27,9 +29,27 @@ COMMANDS = {
         ["search-lab", "--controllers", "mdr,weir", "--devices", "knee", "--searches", "2"],
         "controller",
     ),
+    "report": (["report", "{results}/one", "--no-pictures"], "report.html"),
+    "bulk": (["bulk", "{results}/campaign.yaml", "--out", "out"], "streams"),
     "nothing": ([], "incast"),
     "help": (["--help"], "search-lab"),
 }
+LIVE = {
+    "path": (["path", "127.0.0.1", "--time", "1 s"], "127.0.0.1"),
+    "emulate": (["emulate", "--rate", "20mbit", "--delay", "4ms", "--", "true"], "20 Mbit/s"),
+}
+CAMPAIGN = """weirlab: 1
+name: small
+testbed: {kind: sim, path: emulator}
+network: {kind: path, ends: [a, b], link: {rate: 20 Mbit/s, delay: 10 ms, framing: none}}
+traffic:
+  bulk: {from: a, to: b, source: {kind: bulk}, transport: {kind: tcp, congestion_control: {kind: reno}}}
+  ping: {from: a, to: b, source: {kind: ping, every: 0.5 s}}
+campaign:
+  cycles: 1
+  cycle: [{name: loaded, run: [bulk, ping], for: 6 s}, {name: unloaded, run: ping, for: 2 s}]
+study: {factors: {traffic.bulk.streams: [1, 2]}}
+"""
 """Words, and a name that is never left out; `{results}` holds results of runs."""
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "TERM": "dumb"}
 WITH_COLOUR = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "FORCE_COLOR": "1"}
@@ -38,12 +58,13 @@ WITH_COLOUR = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "FORCE_COLOR": "1"
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     place = tmp_path_factory.mktemp("results")
+    (place / "campaign.yaml").write_text(CAMPAIGN)
     for name, seed in (("one", "1"), ("other", "2")):
         printed(["run", "incast", "--seed", seed, "--out", str(place / name)], place)
     return place
 
 
-def printed(words, place, **environment):
+def printed(words, place, *, everything=False, **environment):
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -54,7 +75,12 @@ def printed(words, place, **environment):
         cwd=place, capture_output=True, timeout=120, check=False, env=kept | environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
+    return done.stdout + done.stderr if everything else done.stdout
+
+
+def lines_of(text, results):
+    """Lines, without those of names of files, which are never broken."""
+    return [line for line in text.splitlines() if str(results) not in line]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
@@ -63,9 +89,26 @@ def test_no_line_is_wider_than_the_terminal_and_names_are_kept(command, width, r
     words, name = COMMANDS[command]
     words = [word.format(results=results) for word in words]
     text = printed(words, tmp_path, LC_ALL="C.UTF-8", COLUMNS=str(width)).decode()
-    assert [line for line in text.splitlines() if cell_len(line) > width] == []
+    assert [line for line in lines_of(text, results) if cell_len(line) > width] == []
     assert name in text
     assert "\x1b" not in text
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("command", LIVE)
+def test_what_real_paths_say_is_no_wider_than_the_terminal(command, width, tmp_path):
+    words, name = LIVE[command]
+    text = printed(words, tmp_path, everything=True, LC_ALL="C.UTF-8", COLUMNS=str(width)).decode()
+    # Directories may be longer than a line, and are never broken.
+    assert [line for line in text.splitlines() if cell_len(line) > width and "results/" not in line] == []
+    assert name in text
+
+
+@pytest.mark.parametrize("command", [*COMMANDS_OF_WEIR, "rapid send", "rapid serve"])
+def test_the_help_of_a_command_fits_80_columns(command, tmp_path):
+    text = printed([*command.split(), "--help"], tmp_path, LC_ALL="C.UTF-8", COLUMNS="80").decode()
+    assert [line for line in text.splitlines() if cell_len(line) > 80] == []
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -78,9 +121,9 @@ def test_a_terminal_without_other_letters_gets_them_spelled_out_within_its_width
     content = printed(words, tmp_path, COLUMNS=str(width), **ASCII)
     assert content.isascii()
     text = content.decode()
-    assert [line for line in text.splitlines() if len(line) > width] == []
+    assert [line for line in lines_of(text, results) if len(line) > width] == []
     assert name in text
-    assert not re.search(r"\?", text)
+    assert not re.search(r"\?(?!\s*\n|\s+[A-Z])", text)
     assert "\x1b" not in text
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab.api.kept import path_of
 from weirlab.api.result import Result, Shelf, stored_tables
-from weirlab.results import Manifest
+from weirlab.results import Manifest, read_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,6 +33,11 @@ class _Stored(Result):
         return Shelf(stored_tables(self.directory))
 
     def _sentences(self) -> Sequence[str]:
+        if self.kind == "rapid" and self.directory is not None:
+            from weirlab.report.rapid import transfer_sentence
+
+            if (file := self.directory / "result.json").exists():
+                return [transfer_sentence(read_json(file))]
         return [f"a {self.kind}, {self._manifest.status}."]
 
     def blocks(self) -> list[Block]:

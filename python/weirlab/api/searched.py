@@ -128,7 +128,9 @@ class SearchResult(Result):
     def blocks(self) -> list[Block]:
         """The rates, the terms of the goals, and what speaks for the bounds."""
         from weirlab.report.page import Text
+        from weirlab.report.search import replay
         from weirlab.report.search_tables import (
+            bound_lines,
             direction_table,
             evidence_table,
             goal_table,
@@ -138,12 +140,15 @@ class SearchResult(Result):
         from weirlab.report.search_terms import terms_table
 
         found = self.found
+        replayed = replay(self.directory) if self.directory is not None else None
+        bounds = [] if replayed is None else bound_lines(replayed.states, found)
         further = [each for each in (evidence_table(found), direction_table(found)) if each.rows]
         texts = filter(None, [*half_texts(found), sweep_text(found)])
         return [
             goal_table(found, self.scenario),
             terms_table(found, self.scenario),
             *further,
+            *([Text("\n".join(bounds))] if bounds else []),
             *map(Text, texts),
         ]
 

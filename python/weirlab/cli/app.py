@@ -18,7 +18,7 @@ import typer
 from typer.models import CommandInfo, TyperInfo
 
 from weirlab.cli.completion import what_is_asked
-from weirlab.cli.frame import debug
+from weirlab.cli.frame import debug, wrapped
 from weirlab.cli.interruptions import ignore, raise_when_made
 from weirlab.cli.tables import Format, formatted
 from weirlab.errors import InputError, Interrupted, WeirlabError
@@ -209,7 +209,8 @@ def execute(words: Sequence[str], *, prepare: Callable[[], None] | None = None) 
         if not words and "_WEIR_COMPLETE" not in os.environ:
             sys.stdout.write(_TO_TRY)
             return 0
-        application(_command_of(words))(list(words), prog_name="weir")
+        words = _asking_for_help(words)
+        application(_known(_command_of(words)))(list(words), prog_name="weir")
     except SystemExit as end:
         if as_json and end.code == InputError.exit_code:
             _print_json_error("UsageError", "the command line is wrong: see the message on stderr", [])
@@ -238,6 +239,64 @@ def execute(words: Sequence[str], *, prepare: Callable[[], None] | None = None) 
     return 0
 
 
+def _asking_for_help(words: Sequence[str]) -> Sequence[str]:
+    """`help` and `help run` as `--help` and `run --help`."""
+    return [*words[1:2], "--help"] if words[:1] == ["help"] else words
+
+
+_CALLED_OTHERWISE = {
+    "run": "simulate sim start execute simulation ns3",
+    "study": "sweep experiment factors",
+    "search": "ndr pdr throughput rfc2544 benchmark measure find rate",
+    "bulk": "transfer iperf iperf3 flent campaign speedtest",
+    "emulate": "netem shell mahimahi tc wan",
+    "path": "ping traceroute mtr pathchar pathload bandwidth",
+    "report": "plot plots graph html show view open figure",
+    "compare": "diff",
+    "check": "validate lint verify",
+    "scenarios": "list ls examples templates new init create copy catalogue",
+    "doctor": "install setup info status env capabilities",
+    "reproduce": "replicate paper papers",
+    "trace": "pcap tshark flows capture",
+    "diagnose": "analyze analyse why explain",
+}
+"""Words that people try, by the command that they mean."""
+_MORE = {
+    "scenarios": "'weir scenarios NAME --copy FILE' gives you one to change",
+    "run": "'weir run incast' is one to start with",
+    "search": "'weir search search-knee' is one to start with",
+}
+
+
+def _meant(word: str) -> str:
+    """That there is no such command, and what may be meant."""
+    from difflib import get_close_matches
+
+    lead = f"there is no command '{word}'"
+    if word.endswith((".pcap", ".pcapng", ".pcap.gz", ".pcapng.gz")):
+        return f"{lead}: a capture is read by:  weir diagnose {word}"
+    if word.endswith((".yaml", ".yml")):
+        return f"{lead}: a scenario is started by:  weir run {word}  (or search, bulk, emulate)"
+    meant = next((name for name, words in _CALLED_OTHERWISE.items() if word.lower() in words.split()), None)
+    if meant is not None:
+        more = f"; {_MORE[meant]}" if meant in _MORE else ""
+        return f"{lead}: try:  weir {meant}{more}"
+    from weirlab.api.catalogue import scenarios
+
+    if word in (known := scenarios()):
+        return f"{lead}, but a scenario of that name:  weir {known[word].kind} {word}"
+    if near := get_close_matches(word, COMMANDS, n=2):
+        return f"{lead}; did you mean {' or '.join(map(repr, near))}?"
+    return f"{lead}; 'weir --help' lists them, and 'weir scenarios' what can be run"
+
+
+def _known(command: str | None) -> str | None:
+    """The command. Raises InputError, with what may be meant, where there is none of that name."""
+    if command and command not in COMMANDS and "_WEIR_COMPLETE" not in os.environ:
+        raise InputError(_meant(command))
+    return command
+
+
 def _command_of(words: Sequence[str]) -> str | None:
     """The command that is called or completed, "" for none, None where any may be."""
     if "_WEIR_COMPLETE" in os.environ:
@@ -257,9 +316,8 @@ def _told(error: WeirlabError, as_json: bool, *, traced: bool = True) -> int:
     if as_json:
         _print_json_error(type(error).__name__, "\n".join([str(error), *notes]), problems)
     lines = [*(problems or str(error).splitlines() or [type(error).__name__]), *notes]
-    sys.stderr.write(
-        "".join(f"weir: {line}\n" if place == 0 else f"      {line}\n" for place, line in enumerate(lines))
-    )
+    leads = ["weir: ", *["      "] * (len(lines) - 1)]
+    sys.stderr.write("".join(f"{wrapped(lead + line)}\n" for lead, line in zip(leads, lines, strict=True)))
     if len(problems) > 1:
         sys.stderr.write(f"weir: {len(problems)} problems\n")
     return error.exit_code

@@ -120,8 +120,10 @@ def bulk(
     \b
     Examples:
       weir bulk windows-against-streams --out results/cern
-      weir bulk --rate 20mbit --delay 40ms --streams 1,4 --congestion-control cubic,bbr
-      weir bulk 192.0.2.7 --way both --report      'iperf3 -s' and 'iperf3 -s -p 5202' run there
+      weir bulk --rate 20mbit --delay 40ms --streams 1,4 \\
+          --congestion-control cubic,bbr
+      weir bulk 192.0.2.7 --way both --report
+          'iperf3 -s' and 'iperf3 -s -p 5202' run there
       weir bulk bulk-streams --set testbed.kind=sim --advise --report
     """
     from weirlab.api.measured import bulk as measure

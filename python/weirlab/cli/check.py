@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, ScenarioArgument, SetOption, print_json, read_scenario, show
+from weirlab.cli.frame import JsonFlag, ScenarioArgument, SetOption, conclude, print_json, read_scenario, show
 from weirlab.cli.tables import say
 
 if TYPE_CHECKING:
@@ -49,14 +49,15 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
         print_json({**document, "hotspots": hotspot_json(facts)} if facts else document)
         return
     parts = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    say(f"{file}: legal; '{scenario.name}' is a {what}" + (f" with {parts}" if parts else ""))
     if facts:
         show(hotspot_table(facts))
     for fact in facts:
         for text in (*fact.contradictions, *fact.remarks):
-            say(f"{fact.name}: {text}")
+            say(text, lead=f"{fact.name}: ")
     for note in notes:
-        say(f"note: {note}")
+        say(note, lead="note: ")
+    legal = f"{file}: legal; '{scenario.name}' is a {what}" + (f" with {parts}." if parts else ".")
+    conclude([legal, f"Start it with:  weir {scenario.command} {file}"], apart=bool(facts or notes))
 
 
 def _kind(scenario: Scenario) -> str:

@@ -58,7 +58,8 @@ def compare(
     \b
     Examples:
       weir compare results/before results/after
-      weir compare results/before results/after --fail-if 'mean delay > +5 %' --junit delay.xml
+      weir compare results/before results/after \\
+          --fail-if 'mean delay > +5 %' --junit delay.xml
       weir compare results/reno results/cubic results/bbr --report
     """
     from weirlab.comparisons import compared, condition, settings, unmatched

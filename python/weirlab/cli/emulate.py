@@ -154,8 +154,10 @@ def emulate(
     Examples:
       weir emulate --rate 20mbit --delay 40ms -- ping -c 10 198.18.0.2
       weir emulate --delay 25ms --down rate=50mbit --up rate=5mbit,queue=codel
-      weir emulate --rate 2mbit --delay 150ms --internet -- curl -O https://example.net/file
-      weir emulate wan.yaml --far 'iperf3 -s -1' -- sh -c 'sleep 1; iperf3 -c $WEIR_FAR'
+      weir emulate --rate 2mbit --delay 150ms --internet \\
+          -- curl -O https://example.net/file
+      weir emulate wan.yaml --far 'iperf3 -s -1' \\
+          -- sh -c 'sleep 1; iperf3 -c $WEIR_FAR'
     """
     from weirlab.privileges import acquire
 

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+import textwrap
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,6 +50,7 @@ __all__ = [
     "stderr_console",
     "tell",
     "tell_timeline",
+    "wrapped",
     "write_page",
 ]
 
@@ -181,8 +183,39 @@ def debug(error: BaseException) -> None:
 
 
 def tell(text: str) -> None:
-    """Say something about the way to the result."""
-    sys.stderr.write(text + "\n")
+    """Say something about the way to the result, broken at words where stderr has a width."""
+    sys.stderr.write(wrapped(text) + "\n")
+
+
+def wrapped(text: str) -> str:
+    """Lines for stderr, broken at words where it is a terminal or COLUMNS says how wide it is. Names of files
+    are never broken, and lines that fit stay as they are."""
+    columns = stderr_width()
+    if columns is None:
+        return text
+    lines = []
+    for line in text.split("\n"):
+        indent = len(line) - len(line.lstrip())
+        hanging = " " * (indent if indent else len("weir: ") if line.startswith("weir: ") else 2)
+        lines += (
+            [line]
+            if len(line) <= columns
+            else textwrap.wrap(
+                line, columns, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+            )
+        )
+    return "\n".join(lines)
+
+
+def stderr_width() -> int | None:
+    """Columns of stderr; None where nobody says."""
+    reported = os.environ.get("COLUMNS", "")
+    if reported.isdecimal() and int(reported) > 0:
+        return int(reported)
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
 
 
 def tell_timeline(timeline: Timeline, file: Path) -> None:
@@ -222,9 +255,11 @@ def show_result(result: Result, page: Path | None) -> None:
         show_place(result.directory, page)
 
 
-def conclude(sentences: Sequence[str]) -> None:
-    """End a command with what it found: the sentence that matters in bold, the others after it."""
-    say("")
+def conclude(sentences: Sequence[str], *, apart: bool = True) -> None:
+    """End a command with what it found: the sentence that matters in bold, the others after it; `apart` from
+    what came before."""
+    if apart:
+        say("")
     for place, sentence in enumerate(sentences):
         say(sentence, "bold" if place == 0 else "")
 
@@ -233,8 +268,7 @@ def conclude_aside(sentence: str) -> None:
     """The same of a command whose output is another program's, or a path: on standard error."""
     from rich.text import Text
 
-    console = stderr_console()
-    console.print(Text(sentence, style="bold"), soft_wrap=not console.is_terminal)
+    stderr_console().print(Text(wrapped(sentence), style="bold"), soft_wrap=True)
 
 
 def show_place(directory: Path, page: Path | None) -> None:

@@ -18,6 +18,7 @@ from weirlab.cli.frame import (
     OutOption,
     ReportFlag,
     assignments,
+    conclude,
     overrides,
     print_json,
     quantity,
@@ -207,8 +208,10 @@ def send(
     \b
     Examples:
       weir rapid send rapid1.example.net --key rapid.key --link '1 Gbit/s'
-      weir rapid send 198.18.0.2 --key rapid.key --link '200 Mbit/s' --around 0 --variant flawed --report
-      weir rapid send rapid1.example.net --key rapid.key --link '1 Gbit/s' --scenario rapid-rivals
+      weir rapid send 198.18.0.2 --key rapid.key --link '200 Mbit/s' \\
+          --around 0 --variant flawed --report
+      weir rapid send rapid1.example.net --key rapid.key \\
+          --link '1 Gbit/s' --scenario rapid-rivals
     """
     from weirlab.cli.progress import progress_bar
     from weirlab.errors import InputError, Interrupted, TestbedError
@@ -278,7 +281,7 @@ def send(
     if as_json:
         print_json(document)
     else:
-        _show(transfer)
+        _show(transfer, document)
         show_place(directory, page)
     if status == "interrupted":
         tell(f"weir: interrupted; {kept}")
@@ -361,11 +364,12 @@ def _print_line(event: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _show(transfer: Transfer) -> None:
-    from weirlab.report.rapid import transfer_tables
+def _show(transfer: Transfer, document: Mapping[str, Any]) -> None:
+    from weirlab.report.rapid import transfer_sentence, transfer_tables
 
-    for table in transfer_tables(transfer.document(), transfer.settings):
+    for table in transfer_tables(document, transfer.settings):
         show(table)
+    conclude([transfer_sentence(document)])
     for finding in transfer.findings():
         tell(f"weir: {finding.verdict}: {finding.title}: {finding.text}")
     for remark in transfer.remarks:

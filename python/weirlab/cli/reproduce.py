@@ -12,6 +12,7 @@ from weirlab.cli.frame import (
     JsonFlag,
     OutOption,
     ReportFlag,
+    conclude,
     print_json,
     show_result,
     write_page,
@@ -86,3 +87,4 @@ def _list(*, as_json: bool) -> None:
     elif not show_records("Studies", studies):
         for each in studies:
             say(f"{each['title']} ({each['source']})", lead=f"{each['name']}  ")
+        conclude([f"{len(studies)} published studies; compare one with ours:  weir reproduce NAME"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, print_json, show, tell
+from weirlab.cli.frame import JsonFlag, conclude, print_json, show, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,8 @@ def results(
     Examples:
       weir results /shared/lab
       weir results s3://lab/runs --where 'failed > 0'
-      weir results /shared/lab --sql 'SELECT measure, AVG(value) FROM measures GROUP BY measure'
+      weir results /shared/lab \\
+          --sql 'SELECT measure, AVG(value) FROM measures GROUP BY measure'
       weir results /shared/lab --sql 'SELECT * FROM runs' --export runs.parquet
       weir results /shared/lab --compact --prune stale --prune damaged
     """
@@ -112,8 +113,14 @@ def results(
         print_json({"kind": "results", "store": store.url, "rows": found.to_dicts()})
     else:
         show(_table(found, sql or store.url))
-        if not sql and found.height and found["stale"].any():
-            tell("Stale results were made by another engine; --prune stale removes them.")
+        many = f"{found.height} {'row' if sql else 'plan'}{'' if found.height == 1 else 's'} in {store.url}."
+        old = not sql and found.height and found["stale"].any()
+        conclude(
+            [
+                many,
+                *(["Stale results were made by another engine; --prune stale removes them."] if old else []),
+            ]
+        )
 
 
 def _export(found: pl.DataFrame, file: Path) -> None:

@@ -139,7 +139,8 @@ and runs what has no study, too; a study of searches is run by 'weir search'.
 Examples:
   weir study load-and-buffer --report
   weir study zrl-full --out results/space --threads 2
-  weir study zrl-full --on tcp://head:8786 --store s3://lab/results --limit '10 min'
+  weir study zrl-full --on tcp://head:8786 \\
+          --store s3://lab/results --limit '10 min'
 """
 
 

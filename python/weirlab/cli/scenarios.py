@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from weirlab.cli.completion import complete_scenario
-from weirlab.cli.frame import JsonFlag, print_json, tell
+from weirlab.cli.frame import JsonFlag, conclude, print_json, tell
 from weirlab.cli.tables import say, show_records, width
 
 if TYPE_CHECKING:
@@ -119,15 +119,25 @@ def _copy(targets: Mapping[Path, Path]) -> None:
             tell(f"written: {target}")
 
 
+_LEAST_SHARE = 0.4
+"""Of a line, that a description is not cut below."""
+
+
+def shortened(text: str, room: int) -> str:
+    """A description that fits into a line: all of it, or as many of its clauses as do; where the first alone
+    is too long, all of it again, for several lines."""
+    if len(text) <= room:
+        return text
+    ends = [found.start() for found in re.finditer(r"[:;.](?= |$)", text) if found.start() <= room]
+    return text[: ends[-1]] if ends and ends[-1] >= _LEAST_SHARE * room else text
+
+
 def _list(found: Catalogue) -> None:
-    """A line each, by what they show."""
+    """By what they show, most in a line."""
     columns = width()
     longest = max(len(each) for each in found)
     for topic, group in found.by_topic().items():
         typer.echo(f"\n{topic}: weir {group[0].kind} NAME")
         for each in group:
-            room = columns - longest - 4
-            text = each.description
-            shown = text if len(text) <= room else textwrap.shorten(text, room, placeholder=" ...")
-            typer.echo(f"  {each.name:<{longest}}  {shown}")
-    say("\nweir scenarios NAME prints one, with --copy FILE it is yours to change.")
+            say(shortened(each.description, columns - longest - 4), lead=f"  {each.name:<{longest}}  ")
+    conclude(["weir scenarios NAME prints one, with --copy FILE it is yours to change."])

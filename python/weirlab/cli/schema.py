@@ -25,7 +25,8 @@ def schema(
     \b
     Examples:
       weir schema --out weirlab.schema.json
-    and as the first line of a scenario:  # yaml-language-server: $schema=weirlab.schema.json
+    and as the first line of a scenario:
+      # yaml-language-server: $schema=weirlab.schema.json
     """
     from weirlab.scenario.schema import json_schema
 

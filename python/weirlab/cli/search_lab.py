@@ -91,8 +91,10 @@ def search_lab(
     \b
     Examples:
       weir search-lab
-      weir search-lab --controllers mlrsearch-1.2.1,mdr,weir --devices all --goals 10s,60s --searches 200
-      weir search-lab mine.py --controllers weir,mine --devices knee,slow --out lab
+      weir search-lab --controllers mlrsearch-1.2.1,mdr,weir \\
+          --devices all --goals 10s,60s --searches 200
+      weir search-lab mine.py --controllers weir,mine \\
+          --devices knee,slow --out lab
     """
     from weirlab.cli.progress import progress_bar
     from weirlab.errors import InputError

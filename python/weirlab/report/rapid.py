@@ -173,6 +173,18 @@ def _settings_table(settings: Settings) -> Table:
     return Table("What the sender was set to", columns, rows)
 
 
+def transfer_sentence(found: Mapping[str, Any]) -> str:
+    """What a transfer came to; `found` as `Transfer.document` gives it."""
+    goodput, streams = found["goodput_bps"], found["streams"]
+    rate = "An unknown part" if goodput is None else f"{goodput / 1e6:.1f} Mbit/s"
+    share = "" if goodput is None else f", {goodput / found['link_bps']:.1%} of the link"
+    intact = streams["intact_share"]
+    whole = "" if intact is None else f"; {intact:.1%} of {streams['count']} streams arrived intact"
+    losses = found["loss_events"]
+    events = "no loss event" if losses == 0 else f"{losses} loss event{'' if losses == 1 else 's'}"
+    return f"{rate} of data was delivered in {found['elapsed_s']:.1f} s{share}, with {events}{whole}."
+
+
 def transfer_tables(found: Mapping[str, Any], settings: Settings) -> list[Table]:
     """The numbers of a transfer, and its gaps; `found` as `Transfer.document` gives it."""
     streams, counts, receiver = found["streams"], found["counts"], found["receiver"]

@@ -39,6 +39,7 @@ from weirlab.report.shared import (
     footer,
     provenance_section,
     scenario_details,
+    sparkline,
     status_callouts,
     time_text,
 )
@@ -193,13 +194,6 @@ def sparklines(records: Records) -> list[str]:
     return [f"{name}, from 0 to {time_text(end_ps)}:", *lines]
 
 
-def sparkline(values: Sequence[float]) -> str:
-    """Values as bars, from none to the largest."""
-    largest = max(values, default=0.0)
-    return "".join(_MARKS[round(value / largest * (len(_MARKS) - 1)) if largest else 0] for value in values)
-
-
-_MARKS = "▁▂▃▄▅▆▇█"
 _BARS = 50
 
 

@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from weirlab.plots.style import scaled
 from weirlab.report.page import Column, Table, Tone, number, percent
 from weirlab.report.search_terms import MARK, deviations, marked_name
-from weirlab.report.shared import seconds_text
+from weirlab.report.shared import seconds_text, sparkline
 from weirlab.scenario import Scenario
 from weirlab.searches import GoalResult, SearchResult
+from weirlab.searches.base import SearchState
 from weirlab.searches.forwarding import forwarding_cost
 from weirlab.searches.half import HalfLoad
 from weirlab.searches.points import OVERHEAD_BYTES
 from weirlab.searches.sweep import swept
+
+_BARS = 50
+"""Most bars in a line."""
+
+
+def bound_lines(states: Sequence[SearchState], result: SearchResult) -> list[str]:
+    """How the bounds of each goal came together, trial by trial: bars of the share of the upper bound that
+    lies between them, as logarithms from 100 % to the least width. `states[i]` is where the search stood
+    when it asked for trial `i`; the last is its end. Nothing where no goal ever had two bounds."""
+    lines = []
+    for goal in result.goals:
+        bounds = [state.bounds.get(goal.goal.name, (None, None)) for state in states]
+        widths = [1 - low / high if low and high else 1.0 for low, high in bounds]
+        known = [width for width in widths if 0 < width < 1]
+        if not known:
+            continue
+        least = min(known)
+        # Least is the first bar above none.
+        heights = [1 + 7 * math.log(max(width, least) / least) / math.log(1 / least) for width in widths]
+        cells = (
+            [heights[i * len(heights) // _BARS] for i in range(_BARS)] if len(heights) > _BARS else heights
+        )
+        lines.append(f"{goal.goal.name:<4} {sparkline(cells)} {percent(widths[-1])} of the upper bound")
+    if not lines:
+        return []
+    trials = len(states) - 1
+    return [f"Distance between the bounds over {trials} trials (logarithms, from 100 %):", *lines]
+
 
 _CONDITIONAL = (
     "Conditional throughput (RFC 9971): what is forwarded at the rate found in all but the share of the time "

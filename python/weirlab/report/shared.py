@@ -126,3 +126,12 @@ def are_same(frames: Sequence[pl.DataFrame]) -> bool:
             return False
         several |= len(parts) > 1
     return several
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Values as bars, from none to the largest."""
+    largest = max(values, default=0.0)
+    return "".join(_MARKS[round(value / largest * (len(_MARKS) - 1)) if largest else 0] for value in values)
+
+
+_MARKS = "▁▂▃▄▅▆▇█"
