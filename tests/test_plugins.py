@@ -506,3 +506,81 @@ def test_an_unknown_algorithm_is_told_with_where_such_kinds_come_from(tmp_path):
     assert "unknown kind 'descend'; kinds: binary, mdr, mlr, weir" in done.stderr
     said = "(entry points of the group 'weirlab.controllers'), and none installed adds 'descend'"
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("whole", "broken", "said"),
+    [
+        ("return Trial(", "1 / 0; return Trial(", "trial 0 of the testbed failed: ZeroDivisionError"),
+        (
+            "        return Trial(",
+            "        return dict(",
+            "trial 0 of the testbed failed: TypeError: a trial gives",
+        ),
+        (
+            "    assert isinstance(scenario.testbed, Polled)",
+            "    exit(0)",
+            "opening the testbed failed: SystemExit: 0",
+        ),
+        ("return only_the_load(", "return 1 / 0, (", "what the testbed refuses failed: ZeroDivisionError"),
+        (
+            "return only_the_load(",
+            "return 'no', (",
+            "what the testbed refuses failed: TypeError: a refusal is",
+        ),
+    ],
+)
+def test_a_broken_testbed_is_reported_as_a_fault_of_its_package(with_testbed, tmp_path, whole, broken, said):
+    (source,) = with_testbed.glob("*/__init__.py")
+    text = source.read_text()
+    assert whole in text
+    source.write_text(text.replace(whole, broken))
+    done = weir(with_testbed, "search", "polled.yaml", "--out", "made", cwd=tmp_path)
+    reported = " ".join(done.stderr.split())
+    assert done.returncode not in {0, 70}, done.stderr
+    assert said in reported
+    assert "a fault of the kind 'polled' of" in reported
+    assert "Traceback" not in done.stderr
+    assert "bug in weirlab" not in reported
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("def reproduce(effort):\n    return 1 / 0\n", "failed: ZeroDivisionError: division by zero"),
+        (
+            "def reproduce(effort):\n    return 5\n",
+            "TypeError: half_loaded.study:reproduce must return",
+        ),
+        ("", "failed: AttributeError"),
+    ],
+)
+def test_a_broken_study_is_reported_as_a_fault_of_its_package(tmp_path, broken, said):
+    site = tmp_path / "site"
+    installed("study", site)
+    home = site / "half_loaded" / "__init__.py"
+    home.write_text(
+        "from weirlab.reproductions import Reproduction\n"
+        "STUDY = Reproduction(title='Half', source='none', rows='half_loaded.study:reproduce')\n"
+    )
+    (site / "half_loaded" / "study.py").write_text(broken)
+    done = weir(site, "reproduce", "half-loaded", "--quick", "--out", "made", cwd=tmp_path)
+    reported = " ".join(done.stderr.split())
+    assert done.returncode not in {0, 70}, done.stderr
+    assert said in reported
+    assert "a fault of the kind 'half-loaded' of half-loaded" in reported
+    assert "bug in weirlab" not in reported
+
+
+def test_a_measure_that_failed_leaves_the_rest_to_compare(with_measure, tmp_path):
+    text = MEASURE.replace('pl.DataFrame({"replicate": [0], "value": [1.0]})', "1 / 0")
+    (with_measure / "slowest_flow" / "__init__.py").write_text(text)
+    (tmp_path / "two.yaml").write_text(SCENARIO.replace(", window: 5 ms .. 10 ms", ""))
+    for name, seed in (("a", "1"), ("b", "2")):
+        weir(with_measure, "run", "two.yaml", "--seed", seed, "--out", name, cwd=tmp_path)
+    done = weir(with_measure, "compare", "a", "b", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    reported = " ".join(done.stdout.split())
+    assert "small: delivered rate" in reported
+    assert "a: measure 'slowest' failed: ZeroDivisionError" in reported
+    assert "not compared" in reported

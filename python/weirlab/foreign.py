@@ -32,9 +32,10 @@ def point_of(group: str, kind: str) -> EntryPoint | None:
     return next(iter(entry_points(group=group, name=kind)), None)
 
 
-def is_foreign(owner: type) -> bool:
-    """Whether a class comes from another package."""
-    return owner.__module__.split(".")[0] != "weirlab"
+def is_foreign(owner: type | str) -> bool:
+    """Whether a class, or what stands in a module of that name, comes from another package."""
+    module = owner if isinstance(owner, str) else owner.__module__
+    return module.split(".")[0] != "weirlab"
 
 
 def source(group: str, kind: str) -> str:
@@ -63,9 +64,10 @@ def fault(group: str, kind: str, what: str, error: BaseException) -> str:
 
 
 @contextmanager
-def blamed(owner: type, group: str, kind: str, what: str) -> Iterator[None]:
-    """Report a failure in this block as one of the package that adds ``kind``, where the class ``owner``
-    comes from another package. What Weirlab raises on purpose passes.
+def blamed(owner: type | str, group: str, kind: str, what: str) -> Iterator[None]:
+    """Report a failure in this block as one of the package that adds ``kind``, where the class ``owner``,
+    or what stands in the module of that name, comes from another package. What Weirlab raises on purpose
+    passes.
 
     Raises:
         ForeignFault: Something else was raised.

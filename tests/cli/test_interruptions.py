@@ -56,12 +56,18 @@ class Part:
         {INTERRUPT.replace(chr(10), "; ")}
         return handler.generate_schema(int)
 
+class Noted(BaseModel):
+    @classmethod
+    def __pydantic_init_subclass__(cls):
+        made.append(cls)
+
+made = []
 try:
-    class Whole(BaseModel):
+    class Whole(Noted):  # which may be interrupted before it has its name
         part: Part
     time.sleep(50)
 except KeyboardInterrupt:
-    print("interrupted,", Whole(part=3))
+    print("interrupted,", made[0](part=3))
 """
     done = run(code, tmp_path)
     assert (done.stdout, done.stderr) == ("interrupted, part=3\n", "")

@@ -74,6 +74,7 @@ def test_a_file_that_lies_elsewhere_means_the_same_trace(tmp_path, monkeypatch):
         (["loss=2"], {"delay": "1 ms"}, "--up loss", ""),
         ([], {"queue": "red"}, "--queue", ""),
         ([], {"buffer": "10 kB"}, "--buffer", "needs a transmitter: write 'rate'"),
+        (["rate=1mbit"], {"buffer": "10 kB"}, "--buffer (far to near)", "needs a transmitter: write 'rate'"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_option_and_once(up, both, place, message):
@@ -127,6 +128,12 @@ def test_what_is_wrong_in_a_mapping_is_told_with_its_place(up, error, message):
     with pytest.raises(error) as caught:
         Link.of([up], None, rate="20mbit", delay="5ms").scenario({})
     assert message in str(caught.value)
+
+
+def test_a_wrong_value_of_an_option_is_reported_with_the_option_alone():
+    with pytest.raises(ScenarioError) as caught:
+        Link.of([], None, jitter="3mss").scenario({})
+    assert [each.path for each in caught.value.problems] == ["--jitter"]
 
 
 def test_commas_in_quotes_part_nothing():

@@ -148,7 +148,8 @@ def emulate(
     """Run programs over an emulated path, in network namespaces made for them.
 
     The near end is where the command runs; WEIR_NEAR and WEIR_FAR are the addresses of both ends. The exit
-    code is that of the command. It runs as you, with 'sudo weir', too.
+    code is that of the command. It runs as you, with 'sudo weir', too. The congestion control of TCP is the
+    default of this machine.
 
     \b
     Examples:

@@ -145,7 +145,11 @@ class Link:
             case ["testbed", "hops", _, "forward" | "backward" as direction, field, *rest]:
                 option, given = ("--up", self.up) if direction == "forward" else ("--down", self.down)
                 names = {_path(pair)[0] for text in given for pair in _pairs(text)}
-                return ".".join([f"{option} {field}" if field in names else f"--{field}", *rest])
+                if field in names:
+                    return ".".join([f"{option} {field}", *rest])
+                # An option holds one value, with no fields; where the directions differ, one has the fault.
+                way = "near to far" if direction == "forward" else "far to near"
+                return f"--{field} ({way})" if self.up or self.down else f"--{field}"
         return path
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from weirlab.errors import InputError
-from weirlab.evaluation import evaluate
+from weirlab.evaluation import evaluated
 from weirlab.records import Records
 from weirlab.results import Manifest, read_json
 from weirlab.runs import Run
@@ -52,6 +52,8 @@ class Compared:
     """What `values` are counted by: `seeds` or `cycles`."""
     records: Records | None = None
     """Of a run: its tables."""
+    failed: Sequence[str] = ()
+    """Of a run: why measures failed, which are not compared."""
     random: frozenset[str] = frozenset()
     """Of a study: the points whose replicates counted different frames or events, whatever was measured."""
 
@@ -108,14 +110,17 @@ def names_of(directories: Sequence[Path]) -> list[str]:
 
 def _run(name: str, directory: Path, manifest: Manifest) -> Compared:
     run = Run.load(directory)
+    measures = evaluated(run.records, run.scenario)
+    values = measures.values.filter(~pl.col("measure").is_in(list(measures.errors)))
     return Compared(
         name=name,
         directory=directory,
         manifest=manifest,
         scenario=run.scenario,
-        quantities=[*_measured(evaluate(run), run.seeds), *_of_traffic(run.records, run.seeds)],
+        quantities=[*_measured(values, run.seeds), *_of_traffic(run.records, run.seeds)],
         repeats="seeds",
         records=run.records,
+        failed=list(measures.faults.values()),
     )
 
 

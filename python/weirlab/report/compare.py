@@ -98,8 +98,9 @@ def comparison_sentences(
     results: Sequence[Compared], found: Sequence[tuple[Compared, Difference]]
 ) -> list[str]:
     """What changed: the sentence that matters first."""
+    failed = [f"{each.name}: {fault}; not compared." for each in results for fault in each.failed]
     if not found:
-        return [f"{results[0].name} and {results[1].name} have no quantity in common."]
+        return [f"{results[0].name} and {results[1].name} have no quantity in common.", *failed]
     exact = sum(each.exact for _, each in found)
     clear = sorted((each for each in found if each[1].clear), key=lambda each: -abs(_share(each[1])))
     unknown = sum(1 for _, each in found if math.isnan(each.low))
@@ -129,7 +130,7 @@ def comparison_sentences(
         sentences.append(f"{unknown} of them have no interval: there are fewer than two values.")
     if unknown:
         sentences.append("Run with more replicates to learn what chance alone does.")
-    return sentences
+    return [*sentences, *failed]
 
 
 def values_text(found: Difference) -> str:

@@ -242,9 +242,10 @@ def half_texts(result: SearchResult) -> list[str]:
             f"whole forwards {number(forwarding.capacity_fps * factor, 3)} {unit}."
         )
     if (cost := result.disturbance) is not None:
-        counted = f", {cost.counted_trials} counted as they were" if cost.counted_trials else ""
+        counted = f", {cost.counted_trials} counted without that" if cost.counted_trials else ""
+        again = "1 was" if cost.repeated_trials == 1 else f"{cost.repeated_trials} were"
         texts.append(
-            f"The rest of the machine disturbed trials: {cost.repeated_trials} were made again "
+            f"The rest of the machine disturbed trials: {again} made again "
             f"({seconds_text(cost.repeated_s)}){counted}. In the last of them {cost.last}."
         )
     return texts

@@ -8,7 +8,8 @@ does, so that nobody keeps an excuse that is not needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +19,7 @@ import polars as pl
 
 from weirlab.errors import InputError, UnitError
 from weirlab.fields.base import offered
+from weirlab.foreign import blamed
 from weirlab.records import Records, save_tables
 from weirlab.reproductions.judging import Constant, constants
 from weirlab.reproductions.verdicts import Claim, KnownMisfit, Row, Verdict
@@ -227,18 +229,30 @@ class Reproduction:
     page: str = ""
     """Takes Findings and returns what the page of the study shows besides verdicts: sections before and
     after its claims, and plots. Absent: nothing."""
+    name: str = ""
+    """What an entry point calls it."""
     keeps: str = ""
     """The folder of the result's directory with measurements that the next sitting goes on with."""
 
     def run(self, effort: Effort) -> Findings:
         """Do the work."""
-        findings = _named(self.rows)(effort)
-        assert isinstance(findings, Findings), f"{self.rows} must return Findings"
-        return findings
+        with self._blamed(self.rows):
+            findings = _named(self.rows)(effort)
+            if not isinstance(findings, Findings):
+                raise TypeError(f"{self.rows} must return Findings, not {findings!r}")
+            return findings
 
     def sections(self, findings: Findings) -> Any:
         """What `page` gives; nothing where there is none."""
-        return _named(self.page)(findings) if self.page else ([], [], [])
+        if not self.page:
+            return [], [], []
+        with self._blamed(self.page):
+            before, after, plots = _named(self.page)(findings)
+            return list(before), list(after), list(plots)
+
+    def _blamed(self, place: str) -> AbstractContextManager[None]:
+        """Other packages answer for what goes wrong in their places."""
+        return blamed(place.partition(":")[0], GROUP, self.name, f"'{place}' of the study '{self.name}'")
 
 
 def _named(place: str) -> Callable[..., Any]:
@@ -310,4 +324,4 @@ def find(name: str) -> Reproduction:
     source, study = added
     if not isinstance(study, Reproduction):
         raise InputError(f"{source} is no Reproduction")
-    return study
+    return replace(study, name=name)

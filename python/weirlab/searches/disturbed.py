@@ -85,8 +85,14 @@ class Repeats:
         if not at_bound and changed is None:
             return result
         trial = (at_bound or self._counted)[-1]
-        reasons[Irregularity.DISTURBED] = (
-            f"of {len(self._counted)} trials that counted though they were disturbed, {len(at_bound)} were "
-            f"at the upper bound; in the last of them {trial.disturbance}"
-        )
+        if len(self._counted) == 1:
+            where = "at the upper bound" if at_bound else "not at the upper bound"
+            what = f"one trial counted though it was disturbed, {where}: {trial.disturbance}"
+        else:
+            were = "was" if len(at_bound) == 1 else "were"
+            what = (
+                f"of {len(self._counted)} trials that counted though they were disturbed, {len(at_bound)} "
+                f"{were} at the upper bound; in the last of them {trial.disturbance}"
+            )
+        reasons[Irregularity.DISTURBED] = what
         return replace(result, irregularities=reasons)
