@@ -3,6 +3,9 @@
 import runpy
 from pathlib import Path
 
+from docutils import nodes
+from latex2mathml.converter import convert
+
 for page in ("commands", "tables", "catalogue"):
     runpy.run_path(str(Path(__file__).parent.parent / f"scripts/generate_{page}.py"), run_name="__main__")
 
@@ -22,4 +25,23 @@ html_title = "Weirlab"
 html_static_path = ["static"]
 html_css_files = ["weirlab.css"]
 myst_heading_anchors = 4
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"
 suppress_warnings = ["myst.xref_missing"]  # marks written as HTML; scripts/check_links.py knows them
+
+
+def inline_formula(writer, node):
+    """Formulas are written as MathML, which browsers draw without a script or a font from elsewhere."""
+    writer.body.append(convert(node.astext(), display="inline"))
+    raise nodes.SkipNode
+
+
+def formula(writer, node):
+    """A formula in a line of its own."""
+    writer.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app):
+    """Register the renderer of formulas."""
+    app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
