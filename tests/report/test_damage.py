@@ -178,3 +178,29 @@ def test_a_search_with_fewer_trials_than_its_result_reports_is_refused(damaged):
     without_last_lines("trials.jsonl")(directory)
     with pytest.raises(InputError, match=r"trials\.jsonl: \d+ trials, but result\.json reports"):
         write_report(directory, pictures=False)
+
+
+def test_ctrl_c_while_a_study_that_has_ended_is_written_says_what_is_kept(tmp_path, monkeypatch):
+    from weirlab.errors import Interrupted
+    from weirlab.results import Manifest
+
+    text = """
+weirlab: 1
+name: one
+network: {kind: star, hosts: 2, link: {rate: 1 Gbit/s}}
+traffic: {a: {from: host-0, to: host-1, source: {kind: poisson, load: 10 %, frame_size: 700 B}}}
+run: {duration: 1 ms}
+measure: {rate: {kind: delivered-rate, of: a}}
+study: {factors: {traffic.a.source.load: [10 %, 20 %]}}
+"""
+    write = Manifest.write
+
+    def interrupted(manifest, directory):
+        if manifest.status == "complete":
+            raise KeyboardInterrupt
+        write(manifest, directory)
+
+    monkeypatch.setattr(Manifest, "write", interrupted)
+    with pytest.raises(Interrupted, match="interrupted after 2 of 2 points; they are kept"):
+        run_study(loads(text), directory=tmp_path / "s")
+    assert Manifest.read(tmp_path / "s").status == "interrupted"

@@ -122,15 +122,14 @@ def run_study(
                 study.save_tables(directory / "tables")
                 found = [asdict(each) for each in study.impossible]
                 write_json(directory / IMPOSSIBLE, {"combinations": found})
+                complete.write(directory)
+                journal(f"{complete.status}: {study.points.height} of {study.planned} points")
         except BaseException as error:
             journal(f"ended: {error}")
             status: Status = "interrupted" if isinstance(error, Interrupted) else "failed"
             with suppress(WeirlabError):  # on a full disk, what went wrong first is what is told
                 manifest.ended(status, str(error)).write(directory)
             raise
-        manifest = complete
-        manifest.write(directory)
-        journal(f"{manifest.status}: {study.points.height} of {study.planned} points")
     return study
 
 
