@@ -74,8 +74,8 @@ def test_a_point_of_a_design_is_translated_once_for_its_check_its_run_and_its_me
     assert study.points.height == 12
     combinations = 3
     cuts = 5
-    assert len(calls) <= 3 + 2 * combinations + study.points.height + cuts, (
-        "the base, each combination and its first point; a point is made again where a batch ends in it"
+    assert len(calls) <= 3 + 3 * combinations + study.points.height + cuts, (
+        "the base, each combination when it is checked and when it runs, and its first point; a point is made again where a batch ends in it"
     )
 
 

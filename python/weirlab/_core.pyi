@@ -48,6 +48,34 @@ class Table:
     """A table in memory, for whoever reads Arrow by its PyCapsule interface: `polars.DataFrame(table)`."""
 
     def __len__(self) -> int: ...
+    @staticmethod
+    def of(frame: object) -> Table:
+        """A table of another library, such as a data frame in one chunk."""
+
+    def values(self, column: str) -> list[Any]:
+        """The values of a column, None for what is unknown."""
+
+    def totals(
+        self,
+        column: str,
+        key: str,
+        ids: Sequence[int] | None,
+        window: tuple[int, int] | None = None,
+        *,
+        greatest: bool = False,
+    ) -> dict[int, Any]:
+        """Sum (or, with `greatest`, maximum) of a column by replicate, over the rows of which the column
+        `key` is one of `ids` (None: any) and the time is in the `window` (after the first, until the second).
+        Replicates without such a row are absent; None where all values are unknown."""
+
+    def adds_up(self, whole: str, parts: Sequence[str]) -> bool:
+        """Whether a column is the sum of others in every row."""
+
+    def covers(self, key: str, ids: Sequence[int], window: tuple[int, int]) -> tuple[list[int], bool]:
+        """Those of `ids` that the column `key` does not hold, and whether the rows of each of the others have
+        in each replicate one that ends at the begin of the window, unless that is 0, and one that ends at its
+        end."""
+
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
@@ -76,8 +104,14 @@ def expand(network_json: str) -> _Network: ...
 def check(spec_json: str) -> str: ...
 def headroom(spec_json: str) -> list[tuple[int, int]]: ...
 def paths(network_json: str, pairs: Sequence[tuple[int, int]]) -> list[list[int]]: ...
+
+class Plan:
+    """A spec that the simulator takes, read and checked once for all its runs."""
+
+    def __init__(self, spec_json: str) -> None: ...
+
 def simulate(
-    spec_json: str,
+    spec: str | Plan,
     seeds: Sequence[int],
     threads: int | None = None,
     watch: Callable[[int, int], object] | None = None,

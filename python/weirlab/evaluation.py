@@ -16,8 +16,8 @@ from weirlab.measures.base import GROUP, FlowMeasure, Measure, PortMeasure, Subj
 from weirlab.measures.parts import joined
 from weirlab.measures.rows import Window
 from weirlab.records import Records
-from weirlab.scenario.network.layout import Layout, layout_of, plan_network
-from weirlab.scenario.resolve import selected_traffic
+from weirlab.scenario.network.layout import Layout
+from weirlab.scenario.resolve import network_of, selected_traffic
 from weirlab.scenario.traffic.demands import ideal_shares, interrupted_traffic, traffic_names
 from weirlab.stats import mean_interval
 
@@ -64,31 +64,28 @@ def measured(records: Records, scenario: Scenario) -> pl.DataFrame:
 
 def evaluated(records: Records, scenario: Scenario) -> Evaluation:
     """The same, with the errors of the measures that fail next to the values of all others."""
-    frames = [pl.DataFrame(schema=_COLUMNS)]
+    rows: dict[str, list[Any]] = {column: [] for column in _COLUMNS}
+    replicates = records.column("runs", "replicate")
     errors: dict[str, WeirlabError] = {}
     for name, measure in scenario.measure.items():
         try:
             with blamed(type(measure), GROUP, kind_of(type(measure)), f"measure '{name}'"):
-                frames.append(_labelled(name, measure.unit, _values(records, measure, scenario)))
+                unit, values = measure.unit, _values(records, measure, scenario)
         except Interrupted:
             raise
         except WeirlabError as error:
             errors[name] = error
-            unknown = records["runs"].select("replicate", value=None)
-            frames.append(_labelled(name, str(type(measure).UNIT), unknown))
-    return Evaluation(pl.concat(frames), errors)
+            unit, values = str(type(measure).UNIT), [None] * len(replicates)
+        rows["measure"] += [name] * len(values)
+        rows["replicate"] += replicates
+        rows["value"] += values
+        rows["unit"] += [unit] * len(values)
+    return Evaluation(pl.DataFrame(rows, schema=_COLUMNS), errors)
 
 
 _COLUMNS = pl.Schema(
     {"measure": pl.String(), "replicate": pl.UInt32(), "value": pl.Float64(), "unit": pl.String()}
 )
-
-
-def _labelled(name: str, unit: str, values: pl.DataFrame) -> pl.DataFrame:
-    count = values.height
-    columns = {"measure": [name] * count, "unit": [unit] * count}
-    found = {column: values[column] for column in ("replicate", "value")}
-    return pl.DataFrame(columns | found, schema=_COLUMNS)
 
 
 def summary(values: pl.DataFrame) -> list[dict[str, Any]]:
@@ -116,21 +113,21 @@ def summary(values: pl.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _values(records: Records, measure: Measure, scenario: Scenario) -> pl.DataFrame:
+def _values(records: Records, measure: Measure, scenario: Scenario) -> list[float | None]:
     ids, taken = _ids(measure, scenario), records
     if measure.JOINS_PARTS and (parts := interrupted_traffic(scenario)):
         taken, ids = joined(records, parts), [place for place in ids if place not in parts]
     values = measure.values(Subject(taken, ids, _Scenario(scenario)))
-    expected = records["runs"]["replicate"]
-    if not expected.equals(values["replicate"].cast(expected.dtype)):
-        raise ValueError(
-            f"its rows are of the replicates {values['replicate'].to_list()}, not of {expected.to_list()}"
-        )
+    expected, found = records.column("runs", "replicate"), values["replicate"].to_list()
+    if found != expected:
+        raise ValueError(f"its rows are of the replicates {found}, not of {expected}")
+    column = values["value"]
+    answers = (column if column.dtype == pl.Float64 else column.cast(pl.Float64)).to_list()
     if is_foreign(type(measure)):
-        for replicate, value in values.select("replicate", pl.col("value").cast(pl.Float64)).iter_rows():
+        for replicate, value in zip(expected, answers, strict=True):
             if value is not None and not math.isfinite(value):
                 raise ValueError(f"its value is {value} in replicate {replicate}; for no answer it is null")
-    return values
+    return answers
 
 
 class _Scenario:
@@ -156,7 +153,7 @@ class _Scenario:
 
 def _layout(scenario: Scenario) -> Layout:
     assert scenario.network is not None, "a loaded scenario has the network that its measures name"
-    return layout_of(plan_network(scenario.network).spec)
+    return network_of(scenario)[1]
 
 
 def _ids(measure: Measure, scenario: Scenario) -> list[int]:

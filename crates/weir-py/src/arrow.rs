@@ -1,16 +1,17 @@
 //! Tables as Arrow. Whoever reads them by the PyCapsule interface, such as polars, takes the memory as it is.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{
-    Array, ArrayRef, Float64Array, LargeBinaryArray, RecordBatch, StringViewArray, StructArray, UInt32Array,
-    UInt64Array,
+    Array, ArrayRef, Float64Array, LargeBinaryArray, RecordBatch, RecordBatchReader, StringViewArray, StructArray,
+    UInt32Array, UInt64Array,
 };
 use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, Field, Schema};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use weir_core::columns::{Column, Maybe, Table, Values};
@@ -24,6 +25,111 @@ impl ArrowTable {
     /// Number of rows.
     fn __len__(&self) -> usize {
         self.0.num_rows()
+    }
+
+    /// A table of another library, by the Arrow PyCapsule interface for streams; of several batches, the first.
+    #[staticmethod]
+    fn of(frame: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let capsule = frame.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
+        let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
+        // SAFETY: a capsule of this name holds such a stream, which is taken over here and left empty.
+        let mut batches = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) }.map_err(refused)?;
+        let schema = batches.schema();
+        Ok(Self(batches.next().transpose().map_err(refused)?.unwrap_or_else(|| RecordBatch::new_empty(schema))))
+    }
+
+    /// The values of a column, None for what is unknown.
+    fn values<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyList>> {
+        let column = self.column(column)?;
+        let any = column.as_any();
+        if let Some(values) = any.downcast_ref::<UInt64Array>() {
+            PyList::new(py, values.iter().collect::<Vec<_>>())
+        } else if let Some(values) = any.downcast_ref::<UInt32Array>() {
+            PyList::new(py, values.iter().collect::<Vec<_>>())
+        } else if let Some(values) = any.downcast_ref::<Float64Array>() {
+            PyList::new(py, values.iter().collect::<Vec<_>>())
+        } else if let Some(values) = any.downcast_ref::<StringViewArray>() {
+            PyList::new(py, values.iter().collect::<Vec<_>>())
+        } else {
+            Err(PyTypeError::new_err(format!("values of the type {}", column.data_type())))
+        }
+    }
+
+    /// Sum (or, with `greatest`, maximum) of a column by replicate, over the rows of which the column `key` is one of `ids` (None: any) and
+    /// the time is in the `window` (after the first, until the second). Replicates without such a row are absent; unknown
+    /// values do not count, and are None where all are.
+    #[pyo3(signature = (column, key, ids, window=None, *, greatest=false))]
+    #[expect(clippy::needless_pass_by_value, reason = "it comes from Python")]
+    fn totals<'py>(
+        &self,
+        py: Python<'py>,
+        column: &str,
+        key: &str,
+        ids: Option<Vec<u32>>,
+        window: Option<(u64, u64)>,
+        greatest: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let rows = Rows::of(self, key, ids.as_deref())?;
+        let times = window.map(|window| Ok::<_, PyErr>((self.numbers("t_ps")?, window))).transpose()?;
+        let chosen = rows.chosen().filter(|&(row, _, _)| {
+            times.as_ref().is_none_or(|(times, (low, high))| {
+                let time = times.value(row);
+                *low < time && time <= *high
+            })
+        });
+        let answer = PyDict::new(py);
+        let values = self.column(column)?;
+        if let Some(values) = values.as_any().downcast_ref::<Float64Array>() {
+            let found = by_replicate(
+                chosen,
+                |row| values.is_valid(row).then(|| values.value(row)),
+                |a, b| {
+                    if greatest { a.max(b) } else { a + b }
+                },
+            );
+            found.into_iter().try_for_each(|(replicate, value)| answer.set_item(replicate, value))?;
+            return Ok(answer);
+        }
+        let narrow = values.as_any().downcast_ref::<UInt32Array>();
+        let wide = values.as_any().downcast_ref::<UInt64Array>();
+        let value = |row| match (narrow, wide) {
+            (Some(values), _) if values.is_valid(row) => Some(u128::from(values.value(row))),
+            (_, Some(values)) if values.is_valid(row) => Some(u128::from(values.value(row))),
+            _ => None,
+        };
+        if narrow.is_none() && wide.is_none() {
+            return Err(PyTypeError::new_err(format!("column '{column}' is of the type {}", values.data_type())));
+        }
+        let found = by_replicate(chosen, value, |a, b| if greatest { a.max(b) } else { a + b });
+        found.into_iter().try_for_each(|(replicate, value)| answer.set_item(replicate, value))?;
+        Ok(answer)
+    }
+
+    /// Whether a column is the sum of others in every row; all hold u64.
+    #[expect(clippy::needless_pass_by_value, reason = "it comes from Python")]
+    fn adds_up(&self, whole: &str, parts: Vec<String>) -> PyResult<bool> {
+        let whole = self.numbers(whole)?;
+        let parts = parts.iter().map(|name| self.numbers(name)).collect::<PyResult<Vec<_>>>()?;
+        Ok((0..whole.len()).all(|row| {
+            u128::from(whole.value(row)) == parts.iter().map(|part| u128::from(part.value(row))).sum::<u128>()
+        }))
+    }
+
+    /// Those of `ids` that the column `key` does not hold, and whether all rows of each of the others have in each replicate
+    /// one that ends at the begin of the window, unless that is 0, and one that ends at its end.
+    #[expect(clippy::needless_pass_by_value, reason = "it comes from Python")]
+    fn covers(&self, key: &str, ids: Vec<u32>, window: (u64, u64)) -> PyResult<(Vec<u32>, bool)> {
+        let rows = Rows::of(self, key, Some(&ids))?;
+        let times = self.numbers("t_ps")?;
+        let mut edges: BTreeMap<(u32, u32), (bool, bool)> = BTreeMap::new();
+        for (row, replicate, id) in rows.chosen() {
+            let (low, high) = edges.entry((replicate, id)).or_insert((window.0 == 0, false));
+            *low |= times.value(row) == window.0;
+            *high |= times.value(row) == window.1;
+        }
+        let known: HashSet<u32> = edges.keys().map(|&(_, id)| id).collect();
+        let absent = ids.iter().copied().filter(|id| !known.contains(id)).collect();
+        Ok((absent, edges.values().all(|&(low, high)| low && high)))
     }
 
     /// The schema, by the Arrow PyCapsule interface.
@@ -46,9 +152,64 @@ impl ArrowTable {
 }
 
 impl ArrowTable {
+    fn column(&self, name: &str) -> PyResult<&ArrayRef> {
+        self.0.column_by_name(name).ok_or_else(|| PyKeyError::new_err(format!("no column '{name}'")))
+    }
+
+    /// A column of numbers of 64 bits, all of them known.
+    fn numbers(&self, name: &str) -> PyResult<&UInt64Array> {
+        let wrong = || PyTypeError::new_err(format!("column '{name}' does not hold u64"));
+        self.column(name)?.as_any().downcast_ref().ok_or_else(wrong)
+    }
+
+    /// A column of ids.
+    fn ids(&self, name: &str) -> PyResult<&UInt32Array> {
+        let wrong = || PyTypeError::new_err(format!("column '{name}' does not hold u32"));
+        self.column(name)?.as_any().downcast_ref().ok_or_else(wrong)
+    }
+
     fn schema(&self) -> PyResult<FFI_ArrowSchema> {
         FFI_ArrowSchema::try_from(self.0.schema().as_ref()).map_err(refused)
     }
+}
+
+/// The rows of some ids.
+struct Rows<'a> {
+    replicates: &'a UInt32Array,
+    keys: &'a UInt32Array,
+    /// None: any.
+    ids: Option<HashSet<u32>>,
+}
+
+impl<'a> Rows<'a> {
+    fn of(table: &'a ArrowTable, key: &str, ids: Option<&[u32]>) -> PyResult<Self> {
+        let ids = ids.map(|ids| ids.iter().copied().collect());
+        Ok(Self { replicates: table.ids("replicate")?, keys: table.ids(key)?, ids })
+    }
+
+    /// Row, replicate and id of each.
+    fn chosen(&self) -> impl Iterator<Item = (usize, u32, u32)> {
+        let rows = self.keys.values().iter().zip(self.replicates.values()).enumerate();
+        rows.filter(|(_, (id, _))| self.ids.as_ref().is_none_or(|ids| ids.contains(id)))
+            .map(|(row, (&id, &replicate))| (row, replicate, id))
+    }
+}
+
+/// The values of the rows of each replicate, joined in their order.
+fn by_replicate<V>(
+    rows: impl Iterator<Item = (usize, u32, u32)>,
+    value: impl Fn(usize) -> Option<V>,
+    joined: impl Fn(V, V) -> V,
+) -> BTreeMap<u32, Option<V>> {
+    let mut found: BTreeMap<u32, Option<V>> = BTreeMap::new();
+    for (row, replicate, _) in rows {
+        let before = found.entry(replicate).or_default();
+        *before = match (before.take(), value(row)) {
+            (Some(a), Some(b)) => Some(joined(a, b)),
+            (a, b) => a.or(b),
+        };
+    }
+    found
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it maps errors")]

@@ -37,7 +37,7 @@ mod _core {
     #[pymodule_export]
     use crate::rapid::{send_rapid, serve_rapid};
     #[pymodule_export]
-    use crate::simulate::{check, expand, headroom, paths, simulate, table_schemas};
+    use crate::simulate::{Checked, check, expand, headroom, paths, simulate, table_schemas};
     #[pymodule_export]
     use crate::stamp::one_way_delays;
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! Specs in, columns out.
 
 use std::num::NonZero;
+use std::sync::Arc;
 use std::thread;
 
 use pyo3::exceptions::PyValueError;
@@ -87,17 +88,40 @@ pub(crate) fn headroom(py: Python<'_>, spec_json: &str) -> PyResult<Vec<(u32, u6
     py.detach(needed).map_err(spec_error)
 }
 
+/// A spec that the simulator takes, read and checked once for all its runs.
+#[pyclass(frozen, name = "Plan", module = "weirlab._core")]
+pub(crate) struct Checked(Arc<Plan>);
+
+#[pymethods]
+impl Checked {
+    #[new]
+    fn new(py: Python<'_>, spec_json: &str) -> PyResult<Self> {
+        let plan = py.detach(|| Plan::new(Spec::from_json(spec_json)?)).map_err(spec_error)?;
+        Ok(Self(Arc::new(plan)))
+    }
+}
+
+/// What `simulate` takes.
+#[derive(FromPyObject)]
+pub(crate) enum Asked<'py> {
+    Checked(PyRef<'py, Checked>),
+    Json(String),
+}
+
 /// One run per seed, as tables of columns.
 #[pyfunction]
-#[pyo3(signature = (spec_json, seeds, threads=None, watch=None))]
+#[pyo3(signature = (spec, seeds, threads=None, watch=None))]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
-    spec_json: &str,
+    spec: Asked<'py>,
     seeds: Vec<u64>,
     threads: Option<usize>,
     watch: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let spec = py.detach(|| Spec::from_json(spec_json)).map_err(spec_error)?;
+    let plan = match spec {
+        Asked::Checked(checked) => Arc::clone(&checked.0),
+        Asked::Json(text) => Checked::new(py, &text)?.0,
+    };
     let threads = match threads {
         Some(0) => return Err(PyValueError::new_err("threads: at least 1 (got 0)")),
         Some(threads) => threads,
@@ -106,7 +130,6 @@ pub(crate) fn simulate<'py>(
     let progress = Progress::new();
     let total = Progress::total(seeds.len());
     let work = || {
-        let plan = Plan::new(spec).map_err(spec_error)?;
         let batch = weir_sim::simulate(&plan, &seeds, threads, &progress).map_err(|error| simulation_error(&error))?;
         Ok(Tables::new(&plan, &batch))
     };

@@ -276,12 +276,21 @@ class Named(Mapping[str, V]):
         return (Named, (self._entries,))
 
     @classmethod
+    def _validated(cls, given: Any, validate: ValidatorFunctionWrapHandler) -> Named[V]:
+        """The entries; those that are legal already stay as they are."""
+        if not isinstance(given, Named):
+            return cls(validate(given))
+        entries = validate(given._entries)
+        same = all(entry is given._entries.get(name) for name, entry in entries.items())
+        return given if same and len(entries) == len(given) else cls(entries)
+
+    @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         (value,) = get_args(source)
         entries = core_schema.dict_schema(handler.generate_schema(Name), handler.generate_schema(value))
-        return core_schema.no_info_before_validator_function(
-            lambda given: given._entries if isinstance(given, Named) else given,
-            core_schema.no_info_after_validator_function(cls, entries),
+        return core_schema.no_info_wrap_validator_function(
+            cls._validated,
+            entries,
             serialization=core_schema.wrap_serializer_function_ser_schema(
                 lambda named, serialize: serialize(named._entries), schema=entries
             ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from weirlab.fields.values import Fraction
 from weirlab.heavy import pl
 from weirlab.measures.base import Delays, FlowMeasure, Need, Subject
-from weirlab.measures.rows import MissingRecordError, by_replicate, flow_rows
+from weirlab.measures.rows import MissingRecordError, Totals, by_replicate, flow_rows
 
 if TYPE_CHECKING:
     from weirlab.records import Records
@@ -28,9 +28,9 @@ class MeanDelay(FlowMeasure):
 def mean_delay(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
     """Mean one-way delay of the frames delivered [ps]: sum of delays / frames. Source: RFC 7679, section
     3."""
-    frames = pl.col("delivered_frames").sum()
-    mean = pl.col("delay_sum_ps").cast(pl.Float64).sum() / frames
-    return by_replicate(records, flow_rows(records, traffic), pl.when(frames > 0).then(mean))
+    chosen = Totals.of_flows(records, traffic)
+    frames, delays = chosen.sum("delivered_frames"), chosen.sum("delay_sum_ps")
+    return chosen.values(lambda each: delays[each] / frames[each] if frames[each] else None, frames)
 
 
 class MaxDelay(FlowMeasure):
@@ -46,7 +46,9 @@ class MaxDelay(FlowMeasure):
 
 def max_delay(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
     """Largest one-way delay of the frames delivered [ps]. Source: RFC 7679, section 3."""
-    return by_replicate(records, flow_rows(records, traffic), pl.col("delay_max_ps").max().cast(pl.Float64))
+    chosen = Totals.of_flows(records, traffic)
+    greatest = chosen.max("delay_max_ps")
+    return chosen.values(greatest.__getitem__, greatest)
 
 
 class DelayPercentile(FlowMeasure):
@@ -75,11 +77,11 @@ def delay_percentile(records: Records, traffic: Sequence[int], share: float) -> 
     """
     totals = flow_rows(records, traffic)
     flows = totals.select("replicate", "flow")
-    bins = records["delays"].join(flows, on=["replicate", "flow"], how="semi")
+    bins = records["delays"].join(flows, on=["replicate", "flow"], how="semi", maintain_order="left")
     if bins.is_empty():
         raise MissingRecordError("delays were not recorded: add an entry such as {delays: NAME} to 'record'")
     bins = (
-        bins.group_by("replicate", "low_ps", "high_ps")
+        bins.group_by("replicate", "low_ps", "high_ps", maintain_order=True)
         .agg(frames=pl.col("frames").cast(pl.Float64).sum())
         .filter(pl.col("frames") > 0)
         .sort("replicate", "low_ps")
@@ -91,8 +93,12 @@ def delay_percentile(records: Records, traffic: Sequence[int], share: float) -> 
     )
     within = (1 - (pl.col("upto") - pl.col("rank")) / pl.col("frames")).clip(0, 1)
     value = pl.col("low_ps") + within * (pl.col("high_ps").cast(pl.Float64) - pl.col("low_ps"))
-    extremes = totals.group_by("replicate").agg(
+    extremes = totals.group_by("replicate", maintain_order=True).agg(
         least=pl.col("delay_min_ps").min(), greatest=pl.col("delay_max_ps").max()
     )
-    bins = bins.with_columns(value=value).join(extremes, on="replicate").sort("replicate", "low_ps")
+    bins = (
+        bins.with_columns(value=value)
+        .join(extremes, on="replicate", maintain_order="left")
+        .sort("replicate", "low_ps")
+    )
     return by_replicate(records, bins, pl.col("value").clip(pl.col("least"), pl.col("greatest")).first())

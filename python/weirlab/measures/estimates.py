@@ -85,13 +85,13 @@ def estimates(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
     probers = records["prober_names"].filter(pl.col("traffic").is_in(list(traffic)))
     ranges = (
         records.named("bandwidth_estimates")
-        .join(probers.select("prober"), on="prober", how="semi")
+        .join(probers.select("prober"), on="prober", how="semi", maintain_order="left")
         .filter(~pl.col("ending_name").is_in(["unusable", "below-least"]))
     )
     connections = records["connection_names"].filter(pl.col("traffic").is_in(list(traffic)))
     streams = (
         records["probe_streams"]
-        .join(connections.select("connection"), on="connection", how="semi")
+        .join(connections.select("connection"), on="connection", how="semi", maintain_order="left")
         .drop_nulls("available_bps")
         .select("replicate", t_ps="closed_ps", low_bps="available_bps", high_bps="available_bps")
     )

@@ -118,7 +118,7 @@ def time_to_converge(
     series = (
         rows.with_columns(start_ps=start)
         .with_columns(rate_bps=rate)
-        .group_by("replicate", "t_ps")
+        .group_by("replicate", "t_ps", maintain_order=True)
         .agg(index=(distance**2).mean().sqrt())
     )
     last_beyond = pl.col("t_ps").filter(pl.col("index") > bound).max().fill_null(0)

@@ -67,7 +67,9 @@ def relative_fairness(
         schema={"from": pl.String, "ideal": pl.Float64},
     )
     chosen = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic)) & (pl.col("to") == receiver))
-    flows = chosen.select("flow", "from").join(ideals.filter(pl.col("ideal") > 0), on="from")
+    flows = chosen.select("flow", "from").join(
+        ideals.filter(pl.col("ideal") > 0), on="from", maintain_order="left"
+    )
     # Several flows of a sender, as from traffic that was interrupted, share its ideal.
     delivered = (
         records["flows"].select("replicate", "flow", bytes="delivered_bytes")
@@ -75,8 +77,8 @@ def relative_fairness(
         else flow_intervals(records, traffic, window)
     )
     rows = (
-        delivered.join(flows, on="flow", how="inner")
-        .group_by("replicate", "from")
+        delivered.join(flows, on="flow", how="inner", maintain_order="left")
+        .group_by("replicate", "from", maintain_order=True)
         .agg(x=pl.col("bytes").sum().cast(pl.Float64) / pl.col("ideal").first())
     )
     return by_replicate(records, rows, jain_index("x"))
@@ -118,7 +120,7 @@ def recovery_time(
     ends while it runs shows no recovery.
     """
     rows = recorded(records, "intervals", "port", ports, window)
-    sums = rows.group_by("replicate", "t_ps").agg(pl.col("bytes").cast(pl.Float64).sum())
+    sums = rows.group_by("replicate", "t_ps", maintain_order=True).agg(pl.col("bytes").cast(pl.Float64).sum())
     sums = sums.sort("replicate", "t_ps")
     before = pl.col("t_ps").shift(1).over("replicate", order_by="t_ps").fill_null(window[0] if window else 0)
     sums = sums.with_columns(length=pl.col("t_ps").cast(pl.Float64) - before)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from weirlab.heavy import pl
 from weirlab.measures.base import FlowMeasure, Need, PortMeasure, PortSeries, Subject, WindowedPortMeasure
-from weirlab.measures.rows import Window, by_replicate, flow_rows, port_rows, summed_series
+from weirlab.measures.rows import Totals, Window, by_replicate, summed_series
 
 if TYPE_CHECKING:
     from weirlab.records import Records
@@ -27,9 +27,9 @@ def loss_ratio(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
 
     Null where nothing was sent. Source: RFC 1242, section 3.6, there a percentage.
     """
-    sent = pl.col("sent_frames").sum()
-    ratio = pl.col("dropped_frames").sum().cast(pl.Float64) / sent
-    return by_replicate(records, flow_rows(records, traffic), pl.when(sent > 0).then(ratio))
+    chosen = Totals.of_flows(records, traffic)
+    sent, dropped = chosen.sum("sent_frames"), chosen.sum("dropped_frames")
+    return chosen.values(lambda each: dropped[each] / sent[each] if sent[each] else None, sent)
 
 
 class Drops(PortMeasure):
@@ -52,8 +52,9 @@ def drops(records: Records, ports: Sequence[int], cause: str | None = None) -> p
         rows = records.named("drops").filter(pl.col("port").is_in(list(ports)), pl.col("cause_name") == cause)
         counts = by_replicate(records, rows, pl.col("frames").cast(pl.Float64).sum())
         return counts.with_columns(pl.col("value").fill_null(0.0))
-    rows = records["ports"].filter(pl.col("port").is_in(list(ports)))
-    return by_replicate(records, rows, pl.col("drops").sum().cast(pl.Float64))
+    chosen = Totals.of_ports(records, ports, None)
+    frames = chosen.sum("drops")
+    return chosen.values(frames.__getitem__, frames)
 
 
 class DropTime(WindowedPortMeasure):
@@ -82,7 +83,9 @@ def drop_time(
     if not longest:
         return by_replicate(records, rows, length.sum())
     stretch = (pl.col("drops") == 0).cum_sum().over("replicate")
-    stretches = rows.with_columns(stretch=stretch, dropping_ps=length).group_by("replicate", "stretch")
+    stretches = rows.with_columns(stretch=stretch, dropping_ps=length).group_by(
+        "replicate", "stretch", maintain_order=True
+    )
     return by_replicate(records, stretches.agg(pl.col("dropping_ps").sum()), pl.col("dropping_ps").max())
 
 
@@ -99,4 +102,6 @@ class LastDrop(PortMeasure):
 
 def last_drop(records: Records, ports: Sequence[int]) -> pl.DataFrame:
     """Time of the last drop at the ports [ps]; null where nothing was dropped."""
-    return by_replicate(records, port_rows(records, ports, None), pl.col("last_drop_ps").max())
+    chosen = Totals.of_ports(records, ports, None)
+    latest = chosen.max("last_drop_ps")
+    return chosen.values(latest.__getitem__, latest)

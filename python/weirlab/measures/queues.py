@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from weirlab.fields.values import Fraction
 from weirlab.heavy import pl
 from weirlab.measures.base import Levels, Need, PortSeries, Subject, WindowedPortMeasure
-from weirlab.measures.rows import MissingRecordError, Window, by_replicate, port_rows, summed_series
+from weirlab.measures.rows import MissingRecordError, Totals, Window, by_replicate, summed_series
 
 if TYPE_CHECKING:
     from weirlab.records import Records
@@ -35,9 +35,9 @@ def mean_queue(records: Records, ports: Sequence[int], window: Window | None = N
 
     The frame in transmission does not wait.
     """
-    rows = port_rows(records, ports, window)
-    integral = pl.col("queue_byte_ps").cast(pl.Float64).sum()
-    return by_replicate(records, rows, integral, per_ps=True, window=window)
+    chosen = Totals.of_ports(records, ports, window)
+    integral = chosen.sum("queue_byte_ps")
+    return chosen.values(lambda replicate: integral[replicate] / chosen.time_ps(replicate), integral)
 
 
 class MaxQueue(WindowedPortMeasure):
@@ -53,8 +53,9 @@ class MaxQueue(WindowedPortMeasure):
 
 def max_queue(records: Records, ports: Sequence[int], window: Window | None = None) -> pl.DataFrame:
     """Most bytes that wait at one of the ports [B]. The frame in transmission does not wait."""
-    rows = port_rows(records, ports, window)
-    return by_replicate(records, rows, pl.col("queue_max_bytes").max().cast(pl.Float64))
+    chosen = Totals.of_ports(records, ports, window)
+    greatest = chosen.max("queue_max_bytes")
+    return chosen.values(greatest.__getitem__, greatest)
 
 
 class QueueSpread(WindowedPortMeasure):
@@ -111,8 +112,8 @@ def queue_percentile(
             "'record'"
         )
     rows = rows.sort("replicate", "port", "low_bytes").with_columns(pl.col("time_ps").cast(pl.Float64))
-    times = rows.group_by("replicate", "port").agg(time_ps=pl.col("time_ps").sum())
-    times = times.join(records["runs"].select("replicate", "end_ps"), on="replicate")
+    times = rows.group_by("replicate", "port", maintain_order=True).agg(time_ps=pl.col("time_ps").sum())
+    times = times.join(records["runs"].select("replicate", "end_ps"), on="replicate", maintain_order="left")
     expected = pl.col("end_ps").cast(pl.Float64) if window is None else pl.lit(float(window[1] - window[0]))
     if times.filter(pl.col("time_ps") != expected).height:
         raise MissingRecordError("the distribution of the queue was recorded over another time")

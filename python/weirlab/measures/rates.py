@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from weirlab.heavy import pl
 from weirlab.measures.base import FlowMeasure, FlowSeries, Need, Streams, Subject, WindowedFlowMeasure
-from weirlab.measures.rows import Window, by_replicate, flow_rows, traffic_intervals
+from weirlab.measures.rows import Totals, Window, by_replicate, traffic_intervals
 
 if TYPE_CHECKING:
     from weirlab.records import Records
@@ -31,9 +31,10 @@ class DeliveredRate(WindowedFlowMeasure):
 def delivered_rate(records: Records, traffic: Sequence[int], window: Window | None = None) -> pl.DataFrame:
     """Bits of frames delivered per second, over all flows [bit/s]: 8 x bytes / time, framing excluded."""
     if window is None:
-        rows = flow_rows(records, traffic).rename({"delivered_bytes": "bytes"})
-    else:
-        rows = traffic_intervals(records, traffic, window)
+        chosen = Totals.of_flows(records, traffic)
+        sizes = chosen.sum("delivered_bytes")
+        return chosen.values(lambda each: 8e12 * sizes[each] / chosen.time_ps(each), sizes)
+    rows = traffic_intervals(records, traffic, window)
     bits = 8.0 * pl.col("bytes").cast(pl.Float64).sum()
     return by_replicate(records, rows, bits * 1e12, per_ps=True, window=window)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import InputError
@@ -39,26 +40,51 @@ def flow_rows(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
 def frame_counts(records: Records) -> pl.DataFrame:
     """The table `runs` with the sums of `FRAMES` over all flows of data, and `acknowledgement_frames` and
     `dropped_acknowledgements`: those sent and dropped of what only comes back to senders."""
-    names = records["flow_names"]
-    back: list[int] = []
-    if "carries" in names.columns:
-        back = names.get_column("flow").filter(names["carries"] == "acknowledgements").to_list()
-    found: dict[object, dict[str, Any]] = {}
-    # By columns: a point of a study has few rows, and a query with a join takes longer than its simulation.
-    for (replicate,), rows in records["flows"].partition_by("replicate", as_dict=True).items():
-        is_back = rows["flow"].is_in(back) if back else None
-        data = rows if is_back is None else rows.filter(~is_back)
-        returned = rows.clear() if is_back is None else rows.filter(is_back)
-        found[replicate] = {
-            **{name: data[name].sum() for name in FRAMES},
-            "acknowledgement_frames": returned["sent_frames"].sum(),
-            "dropped_acknowledgements": returned["dropped_frames"].sum(),
-        }
-    runs = records["runs"]
-    columns = (*FRAMES, "acknowledgement_frames", "dropped_acknowledgements")
-    of_runs = [found.get(replicate, {}) for replicate in runs["replicate"]]
-    sums = {name: pl.Series(name, [each.get(name) for each in of_runs], pl.UInt64) for name in columns}
-    return pl.DataFrame([*runs, *sums.values()])
+    counts = frame_sums(records)
+    return records["runs"].with_columns(
+        pl.Series(name, [row[name] for row in counts], pl.UInt64) for name in _SUMS if counts
+    )
+
+
+def frame_sums(records: Records) -> list[dict[str, int | None]]:
+    """Of each replicate the columns that `frame_counts` adds, and `events`; null where no flow is known."""
+    table = records.made_of("flows")
+    data, back = None, []
+    # Nothing but connections has acknowledgements.
+    if "connection_names" not in records or len(records.made_of("connection_names")):
+        data = data_flows(records)
+        back = sorted(set(records.column("flow_names", "flow")) - set(data))
+    sums = {name: table.totals(name, "flow", data) for name in FRAMES}
+    sums["acknowledgement_frames"] = table.totals("sent_frames", "flow", back) if back else {}
+    sums["dropped_acknowledgements"] = table.totals("dropped_frames", "flow", back) if back else {}
+    known = table.totals("sent_frames", "flow", None)
+    return [
+        {"events": events, **{name: found.get(replicate, 0) for name, found in sums.items()}}
+        if replicate in known
+        else {"events": events, **dict.fromkeys(sums)}
+        for replicate, events in zip(
+            records.column("runs", "replicate"), records.column("runs", "events"), strict=True
+        )
+    ]
+
+
+_SUMS = (*FRAMES, "acknowledgement_frames", "dropped_acknowledgements")
+
+
+def data_flows(records: Records, traffic: Sequence[int] | None = None) -> list[int]:
+    """Ids of the flows of these entries of traffic, or of all, without what only comes back to senders."""
+    flows = records.column("flow_names", "flow")
+    try:
+        carried = records.column("flow_names", "carries")
+    except KeyError:  # as of testbeds that know data alone
+        carried = ["data"] * len(flows)
+    wanted = None if traffic is None else set(traffic)
+    entries = records.column("flow_names", "traffic")
+    return [
+        flow
+        for flow, entry, carries in zip(flows, entries, carried, strict=True)
+        if carries != "acknowledgements" and (wanted is None or entry in wanted)
+    ]
 
 
 def _data_flows(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
@@ -80,13 +106,11 @@ def windowed(records: Records, table: str, key: str, ids: Sequence[int], window:
 def within(rows: pl.DataFrame, key: str, window: Window) -> pl.DataFrame:
     """The intervals that make up the window exactly, for all ids. Raises MissingRecordError otherwise."""
     start, stop = window
-    edges = rows.group_by("replicate", key).agg(
+    edges = rows.group_by("replicate", key, maintain_order=True).agg(
         starts=(pl.col("t_ps") == start).any() | (start == 0), stops=(pl.col("t_ps") == stop).any()
     )
     if not edges.select((pl.col("starts") & pl.col("stops")).all()).item():
-        raise MissingRecordError(
-            f"the window {start} .. {stop} ps does not begin and end on recorded intervals"
-        )
+        raise _no_edges(window)
     return rows.filter((pl.col("t_ps") > start) & (pl.col("t_ps") <= stop))
 
 
@@ -100,9 +124,18 @@ def recorded(
     rows = records[table].filter(pl.col(key).is_in(list(ids)))
     known = set(rows.get_column(key).unique())
     if absent := [number for number in ids if number not in known]:
-        names = records[f"{key}_names"].filter(pl.col(key).is_in(absent)).get_column("name").to_list()
-        raise MissingRecordError(f"this needs a series of {', '.join(names)}: add an entry to 'record'")
+        raise _unrecorded(records, key, absent)
     return rows
+
+
+def _unrecorded(records: Records, key: str, absent: Sequence[int]) -> MissingRecordError:
+    names = records[f"{key}_names"].filter(pl.col(key).is_in(absent)).get_column("name").to_list()
+    return MissingRecordError(f"this needs a series of {', '.join(names)}: add an entry to 'record'")
+
+
+def _no_edges(window: Window) -> MissingRecordError:
+    start, stop = window
+    return MissingRecordError(f"the window {start} .. {stop} ps does not begin and end on recorded intervals")
 
 
 def summed_series(records: Records, ports: Sequence[int], window: Window | None) -> pl.DataFrame:
@@ -111,7 +144,7 @@ def summed_series(records: Records, ports: Sequence[int], window: Window | None)
     Raises MissingRecordError when a port was not recorded, or in other intervals than the first."""
     rows = recorded(records, "intervals", "port", ports, window)
     levels = (
-        rows.group_by("replicate", "t_ps")
+        rows.group_by("replicate", "t_ps", maintain_order=True)
         .agg(pl.col("queue_bytes").cast(pl.Float64).sum(), pl.col("drops").sum(), ports=pl.len())
         .sort("replicate", "t_ps")
     )
@@ -130,19 +163,28 @@ def flow_intervals(records: Records, traffic: Sequence[int], window: Window | No
     several flows was recorded as a whole, or not at all."""
     flows = _data_flows(records, traffic)
     columns = ["replicate", "flow", "t_ps", "bytes"]
-    single = records["flow_deliveries"].join(flows, on="flow", how="semi").select(columns)
-    rest = flows.join(single, on="flow", how="anti")
+    single = (
+        records["flow_deliveries"].join(flows, on="flow", how="semi", maintain_order="left").select(columns)
+    )
+    rest = flows.join(single, on="flow", how="anti", maintain_order="left")
     if rest.is_empty():
         return single if window is None else within(single, "flow", window)
     # The series of a whole entry is the sum of its flows.
     crowded = rest.filter(pl.col("traffic").is_duplicated())
     if crowded.height:
-        first = records["traffic_names"].join(crowded, on="traffic", how="semi").item(0, "name")
+        first = (
+            records["traffic_names"]
+            .join(crowded, on="traffic", how="semi", maintain_order="left")
+            .item(0, "name")
+        )
         raise MissingRecordError(
             f"this needs a series of each flow of {first}: add an entry with 'by: flow' to 'record'"
         )
     alone = recorded(records, "deliveries", "traffic", rest.get_column("traffic").to_list())
-    rows = pl.concat([single, alone.join(rest, on="traffic").select(columns)], how="vertical_relaxed")
+    rows = pl.concat(
+        [single, alone.join(rest, on="traffic", maintain_order="left").select(columns)],
+        how="vertical_relaxed",
+    )
     return rows if window is None else within(rows, "flow", window)
 
 
@@ -153,13 +195,68 @@ def traffic_intervals(records: Records, traffic: Sequence[int], window: Window) 
     The series of an entry's flows, all of them, are those of the entry. Raises MissingRecordError where an
     entry was not recorded."""
     flows = _data_flows(records, traffic)
-    single = records["flow_deliveries"].join(flows, on="flow", how="inner")
+    single = records["flow_deliveries"].join(flows, on="flow", how="inner", maintain_order="left")
     by_flow = [number for number in traffic if number in set(single.get_column("traffic"))]
     whole = [number for number in traffic if number not in by_flow]
     parts = [windowed(records, "deliveries", "traffic", whole, window)] if whole else []
     if by_flow:
         parts.append(within(single.filter(pl.col("traffic").is_in(by_flow)), "flow", window))
     return pl.concat([part.select("replicate", "t_ps", "bytes") for part in parts], how="vertical_relaxed")
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What is asked of the rows of some ids in some time, by replicate."""
+
+    records: Records
+    table: str
+    key: str
+    ids: Sequence[int]
+    window: Window | None = None
+
+    @classmethod
+    def of_ports(cls, records: Records, ports: Sequence[int], window: Window | None) -> Totals:
+        """The rows of `ports` for the whole run, or those of `intervals` that make up the window. Raises
+        MissingRecordError where these do not."""
+        if window is None:
+            return cls(records, "ports", "port", ports)
+        absent, whole = records.made_of("intervals").covers("port", ports, window)
+        if absent:
+            raise _unrecorded(records, "port", absent)
+        if not whole:
+            raise _no_edges(window)
+        return cls(records, "intervals", "port", ports, window)
+
+    @classmethod
+    def of_flows(cls, records: Records, traffic: Sequence[int]) -> Totals:
+        """The rows of `flows` of these entries of traffic, without what only comes back to senders."""
+        return cls(records, "flows", "flow", data_flows(records, traffic))
+
+    def sum(self, column: str, ids: Sequence[int] | None = None) -> Mapping[int, Any]:
+        """The sum of a column, in the order of the rows; of these `ids` alone where they are given."""
+        chosen = self.ids if ids is None else ids
+        return self.records.made_of(self.table).totals(column, self.key, chosen, self.window)
+
+    def max(self, column: str) -> Mapping[int, Any]:
+        """The greatest value of a column."""
+        table = self.records.made_of(self.table)
+        return table.totals(column, self.key, self.ids, self.window, greatest=True)
+
+    def values(self, value: Callable[[int], float | None], known: Collection[int]) -> pl.DataFrame:
+        """What a measure returns: `value` of each replicate that is `known`, null for the others."""
+        replicates = self.records.column("runs", "replicate")
+        values = [value(replicate) if replicate in known else None for replicate in replicates]
+        return pl.DataFrame(
+            {"replicate": replicates, "value": values},
+            schema={"replicate": pl.UInt32, "value": pl.Float64},
+        )
+
+    def time_ps(self, replicate: int) -> float:
+        """The time measured over."""
+        if self.window is not None:
+            return float(self.window[1] - self.window[0])
+        replicates = self.records.column("runs", "replicate")
+        return float(self.records.column("runs", "end_ps")[replicates.index(replicate)])
 
 
 def by_replicate(

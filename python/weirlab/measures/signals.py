@@ -120,6 +120,8 @@ def control_frames(
         rows = records["control_intervals"].filter(inside)
     rows = rows.filter(pl.col("queue_port").is_in(list(ports)))
     if kind is not None:
-        rows = rows.join(records["kind_names"].filter(pl.col("name") == kind), on="kind", how="semi")
+        rows = rows.join(
+            records["kind_names"].filter(pl.col("name") == kind), on="kind", how="semi", maintain_order="left"
+        )
     counts = by_replicate(records, rows, pl.col("frames").cast(pl.Float64).sum())
     return counts.with_columns(pl.col("value").fill_null(0.0))

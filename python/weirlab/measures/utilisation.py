@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from weirlab.heavy import pl
 from weirlab.measures.base import Subject, WindowedPortMeasure
-from weirlab.measures.rows import Window, by_replicate, port_rows
+from weirlab.measures.rows import Totals, Window
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from weirlab.records import Records
 
 
@@ -30,10 +32,19 @@ def utilisation(records: Records, ports: Sequence[int], window: Window | None = 
     Several ports are weighted by their rates. A frame counts as a whole in the interval in which its
     transmission begins, so that a window may hold up to one frame more or less than its share.
     """
-    names = records["port_names"].filter(pl.col("port").is_in(list(ports)))
-    rows = port_rows(records, ports, window).join(
-        names.select("port", "rate_bps", "framing_bytes"), on="port", maintain_order="left"
-    )
-    bits = 8.0 * (pl.col("bytes").cast(pl.Float64) + pl.col("frames") * pl.col("framing_bytes")).sum()
-    capacity_bps = float(names.get_column("rate_bps").sum())
-    return by_replicate(records, rows, bits * 1e12, per_ps=True, window=window, over=capacity_bps)
+    chosen = Totals.of_ports(records, ports, window)
+    wanted, framed = set(ports), defaultdict[int, list[int]](list)
+    capacity_bps = 0
+    columns = (records.column("port_names", name) for name in ("port", "rate_bps", "framing_bytes"))
+    for port, rate_bps, framing_bytes in zip(*columns, strict=True):
+        if port in wanted:
+            capacity_bps += rate_bps
+            framed[framing_bytes].append(port)
+    sizes = chosen.sum("bytes")
+    frames = {size: chosen.sum("frames", some) for size, some in framed.items() if size}
+
+    def share(replicate: int) -> float:
+        framing = sum(size * found.get(replicate, 0) for size, found in frames.items())
+        return float(8e12 * (sizes[replicate] + framing) / capacity_bps / chosen.time_ps(replicate))
+
+    return chosen.values(share, sizes)

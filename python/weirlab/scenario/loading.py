@@ -36,10 +36,9 @@ def loads(text: str, assign: Mapping[str, Any] | None = None, *, file: str = "<t
 
 def assigned(scenario: Scenario, assignments: Mapping[str, Any]) -> Scenario:
     """`scenario` with other values; see `Scenario.assign`."""
-    tree = scenario._origin.tree
-    if not tree.value:
-        tree = Node.of(scenario.dump())
-    return _scenario(tree, assignments)
+    if scenario._origin.tree.value:
+        return _scenario(scenario._origin.tree, assignments, scenario)
+    return _scenario(Node.of(scenario.dump()), assignments)
 
 
 def build(scenario: Scenario, sections: Mapping[str, Any]) -> None:
@@ -53,7 +52,7 @@ def build(scenario: Scenario, sections: Mapping[str, Any]) -> None:
         raise ScenarioError(problems)
 
 
-def _scenario(tree: Node, assignments: Mapping[str, Any]) -> Scenario:
+def _scenario(tree: Node, assignments: Mapping[str, Any], near: Scenario | None = None) -> Scenario:
     problems: list[Problem] = []
     for path, value in assignments.items():
         try:
@@ -63,7 +62,7 @@ def _scenario(tree: Node, assignments: Mapping[str, Any]) -> Scenario:
     if problems:
         raise ScenarioError(problems)
     try:
-        scenario = _validated(tree)
+        scenario = _validated(tree, near)
     except ValidationError as error:
         problems = explain(error, Scenario, tree)
         of_another_version = [
@@ -77,11 +76,25 @@ def _scenario(tree: Node, assignments: Mapping[str, Any]) -> Scenario:
     return scenario
 
 
-def _validated(tree: Node) -> Scenario:
+def _validated(tree: Node, near: Scenario | None = None) -> Scenario:
+    """The scenario of a tree. Sections that it shares with that of another one are taken from there."""
     scenario = Scenario.__new__(Scenario)
-    Scenario.__pydantic_validator__.validate_python(tree.plain(), self_instance=scenario)
-    scenario._origin = Origin(tree)
+    sections = tree.plain() if near is None or not isinstance(tree.value, dict) else _shared(tree.value, near)
+    Scenario.__pydantic_validator__.validate_python(sections, self_instance=scenario)
+    scenario._origin = Origin(tree, None if near is None else near._origin)
     return scenario
+
+
+def _shared(entries: Mapping[str, Node], near: Scenario) -> dict[str, Any]:
+    before = near._origin.tree.value
+    assert isinstance(before, dict)
+    return {
+        name: getattr(near, name) if before.get(name) is entry and name in _MODELS else entry.plain()
+        for name, entry in entries.items()
+    }
+
+
+_MODELS = frozenset(Scenario.model_fields) - {"weirlab", "name", "description"}
 
 
 def _further(tree: Node, error: ValidationError) -> list[Problem]:

@@ -44,10 +44,17 @@ def _read_version(value: object) -> int:
 class Origin:
     """The tree that a scenario was read from. It is no part of what the scenario says: all are equal."""
 
-    __slots__ = ("tree",)
+    __slots__ = ("known", "texts", "tree")
 
-    def __init__(self, tree: Node) -> None:
+    def __init__(self, tree: Node, near: Origin | None = None) -> None:
         self.tree = tree
+        self.known: dict[Any, Any] = {} if near is None else dict(near.known)
+        """What was worked out from some sections; see `weirlab.scenario.sections`."""
+        self.texts: dict[str, tuple[object, str]] = {} if near is None else dict(near.texts)
+        """Parts of the spec by name, with their JSON."""
+
+    def __reduce__(self) -> tuple[type[Origin], tuple[Node]]:
+        return Origin, (self.tree,)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Origin)

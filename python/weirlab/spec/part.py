@@ -96,7 +96,12 @@ class Part(_Frozen):
 
     def json(self) -> str:
         """The part as the compiled core takes it."""
-        return json.dumps(self, default=_fields, check_circular=False)
+        return json_of(self)
+
+
+def json_of(parts: object) -> str:
+    """A part, or several in a list, as the compiled core takes them."""
+    return json.dumps(parts, default=_fields, check_circular=False)
 
 
 class Runs(Sequence[int]):

@@ -63,7 +63,7 @@ class Row:
     """Hex digest of everything that decides the result."""
     status: str = "ok"
     reason: str = ""
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int | None] = field(default_factory=dict)
     measures: Sequence[Mapping[str, Any]] = ()
     """Mappings with `measure`, `value` and `unit`."""
     document: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,17 @@ from weirlab.errors import InputError, ScenarioError, UnsupportedError
 from weirlab.evaluation import measured
 from weirlab.execution import Watch
 from weirlab.execution.batches import digest
-from weirlab.measures.rows import frame_counts
+from weirlab.measures.rows import frame_sums
 from weirlab.runs import replicate_seeds, resolve, simulate
 from weirlab.scenario import Scenario
 from weirlab.scenario.loading import loads
 from weirlab.scenario.plan import Level
 from weirlab.scenario.plan.combinations import Impossible, Point, design_levels, possible
+from weirlab.scenario.sections import follows_from
 from weirlab.store import COUNTS, Row
 
 _CHECKED = 500
 """Combinations that are looked at before anything runs; of more of them, so many that lie apart."""
-_NO_PART = {"name", "description", "study", "search", "campaign", "weirlab"}
-"""Sections that decide nothing about a run. Its seed is told apart."""
 
 
 def points_of(scenario: Scenario) -> list[Point]:
@@ -108,10 +108,26 @@ class RunsPlan:
         if (checked := self._checked.pop(number, None)) is not None:
             return _RunsPoint(number, checked, self.seeds)
         combination, row = divmod(number, self._rows)
+        base = self._at(combination) if self._rows > 1 else None
+        changes = self._design(combination)[row]
+        if base is None:
+            base, changes = self._base, self._changes(combination) | changes
+        return _RunsPoint(number, base.assign(changes) if changes else base, self.seeds)
+
+    def _changes(self, combination: int) -> dict[str, Any]:
         levels: Sequence[Level] = self._combinations[combination][2]
-        changes = {path: value for level in levels for path, value in level.assignments.items()}
-        changes |= self._design(combination)[row]
-        return _RunsPoint(number, self._base.assign(changes) if changes else self._base, self.seeds)
+        return {path: value for level in levels for path, value in level.assignments.items()}
+
+    @functools.lru_cache(256)  # noqa: B019 (it lives as long as one plan)
+    def _at(self, combination: int) -> Scenario | None:
+        """The scenario at a combination of factors, from which the points of its design differ in little;
+        None where it cannot be without them."""
+        changes = self._changes(combination)
+        if not changes:
+            return self._base
+        with suppress(ScenarioError):
+            return self._base.assign(changes)
+        return None
 
     def check(self) -> None:
         """Look at the combinations before anything runs. Raises ScenarioError or UnsupportedError with every
@@ -150,11 +166,10 @@ class _RunsPoint:
         """See `weirlab.execution.Point`."""
         seeds = [self._seeds[replicate] for replicate in replicates]
         records = simulate(self.scenario, seeds, threads=1, progress=watch)
-        counts = frame_counts(records).to_dicts()
+        counts = frame_sums(records)
         found: dict[int, list[dict[str, Any]]] = {place: [] for place in range(len(seeds))}
         values = measured(records, self.scenario)
-        columns = (values[name] for name in ("measure", "replicate", "value", "unit"))
-        for measure, replicate, value, unit in zip(*columns, strict=True):
+        for measure, replicate, value, unit in values.iter_rows():
             found[replicate].append({"measure": measure, "value": value, "unit": unit})
         return [
             Row(
@@ -172,6 +187,13 @@ def address_of(scenario: Scenario) -> str:
     """The address of what runs of a scenario find: a digest of the spec that the simulator takes, and of what
     the measures ask of the scenario. Names and descriptions are no part of it. Raises UnsupportedError and
     ScenarioError."""
-    asked = scenario.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_NO_PART)
-    asked.get("run", {}).pop("seed", None)
-    return digest("run", resolve(scenario).spec_json, json.dumps(asked, sort_keys=True))
+    return digest("run", resolve(scenario).spec_json, _asked(scenario))
+
+
+@follows_from("hotspots", "measure")
+def _asked(scenario: Scenario) -> str:
+    """What measures are taken, and what they ask of a scenario that its spec does not have."""
+    asked = scenario.model_dump(
+        mode="json", by_alias=True, exclude_none=True, include={"hotspots", "measure"}
+    )
+    return json.dumps(asked, sort_keys=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from weirlab.scenario.network.events import AnyEvent, BufferChange, Hold, LinkDo
 from weirlab.scenario.network.layout import FIXED_NODES, Layout, layout_of, plan_network
 from weirlab.scenario.network.selecting import Fault, Where, ports_amiss
 from weirlab.scenario.resolve import resolve, unsupported
+from weirlab.scenario.sections import follows_from
 from weirlab.scenario.testbeds import Gradual, Hosts, Netns, Sim, VhostPublished
 from weirlab.spec import origin_of
 from weirlab.units import Span
@@ -41,16 +42,17 @@ def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
     found: list[Fault] = []
     layout: Layout | None = None
     if not {"network", "testbed"} & set(broken):
-        layout, found = _network(scenario)
+        layout, amiss = _network(scenario)
+        found += amiss
     if layout is not None:
         found += _queues(scenario, layout)
         found += _events(scenario, layout, searched="search" not in broken)
         found += check_buffers(scenario, layout)
         found += check_control(scenario, layout)
-        found += check_traffic(scenario, layout, searched="search" not in broken)
+        found += _traffic(scenario, layout, searched="search" not in broken)
         if not {"traffic", "record", "control", "hotspots"} & set(broken):
             found += check_records(scenario, layout)
-            found += check_measures(scenario, layout)
+            found += _measures(scenario, layout)
     if whole:
         found += _testbed(scenario)
         found += _devices(scenario)
@@ -76,7 +78,18 @@ def _devices(scenario: Scenario) -> Iterator[Fault]:
             yield (*at, "overload_low"), f"is not below 'overload_high' ({device.overload_high})"
 
 
-def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
+@follows_from("network", "traffic", "search", "testbed")
+def _traffic(scenario: Scenario, layout: Layout, *, searched: bool) -> Sequence[Fault]:
+    return tuple(check_traffic(scenario, layout, searched=searched))
+
+
+@follows_from("network", "traffic", "hotspots", "record", "measure", "run", "testbed")
+def _measures(scenario: Scenario, layout: Layout) -> Sequence[Fault]:
+    return tuple(check_measures(scenario, layout))
+
+
+@follows_from("network", "testbed")
+def _network(scenario: Scenario) -> tuple[Layout | None, Sequence[Fault]]:
     if scenario.network is None:
         fixed = (
             bool(scenario.testbed.OWN_NETWORK)
@@ -96,7 +109,7 @@ def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
     if plan.faults:
         return None, plan.faults
     try:
-        return layout_of(plan.spec), []
+        return layout_of(plan.spec), ()
     except _core.SpecError as error:
         message, pointer = error.args
         return None, [(origin_of(plan.spec, pointer.removeprefix("/network"), scenario.fields_at), message)]

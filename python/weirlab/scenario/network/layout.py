@@ -127,6 +127,11 @@ class Layout:
         return best.get(self.nodes[target])
 
     @functools.cached_property
+    def port_names(self) -> tuple[str, ...]:
+        """The names of all ports."""
+        return tuple(port.name for port in self.ports)
+
+    @functools.cached_property
     def _found(self) -> dict[str, list[int]]:
         """Ids by pattern, of nodes and (with an arrow) of ports: the points of a study ask for the same."""
         return {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from weirlab import _core
@@ -30,10 +30,12 @@ from weirlab.scenario.resolve.events import resolve_events
 from weirlab.scenario.resolve.hotspots import add_hotspots, continuations
 from weirlab.scenario.resolve.switching import resolve_switching
 from weirlab.scenario.resolve.transport import connections, probers
+from weirlab.scenario.sections import follows_from
 from weirlab.scenario.traffic import Departing, Ping, Requests, Stamp, Tcp, Traffic
 from weirlab.scenario.traffic.flows import departures, flows_of, sizes_spec
 from weirlab.scenario.traffic.probing import Probing
 from weirlab.spec import At, Where, origin_of
+from weirlab.spec.part import json_of
 from weirlab.units import Size
 
 if TYPE_CHECKING:
@@ -66,11 +68,27 @@ class Resolved:
     """Names of the port ids."""
     traffic: tuple[str, ...]
     """Names of the traffic ids."""
+    texts: dict[str, tuple[object, str]] = field(default_factory=dict, repr=False, compare=False)
+    """Parts of the spec by name, with their JSON, as far as scenarios with the same parts have been
+    written."""
 
     @functools.cached_property
     def spec_json(self) -> str:
-        """The spec for `_core.check` and `_core.simulate`."""
-        return self.spec.json()
+        """The spec as the core takes it."""
+        for name in ("network", "traffic", "switching"):
+            part = getattr(self.spec, name)
+            if name not in self.texts or self.texts[name][0] is not part:
+                self.texts[name] = part, json_of(part)
+        parts = (
+            f'"{name}": {self.texts[name][1] if name in self.texts else json_of(part)}'
+            for name, part in vars(self.spec).items()
+        )
+        return f"{{{', '.join(parts)}}}"
+
+    @functools.cached_property
+    def plan(self) -> _core.Plan:
+        """The spec as the simulator runs it. Raises `_core.SpecError` where it does not take it."""
+        return _core.Plan(self.spec_json)
 
     def origin(self, pointer: str, scenario: Scenario) -> Where:
         """The part of `scenario` from which the value at the JSON `pointer` comes."""
@@ -98,7 +116,7 @@ def resolve(scenario: Scenario) -> Resolved:
     if _last.checked:
         return resolved
     try:
-        _core.check(resolved.spec_json)
+        resolved.plan  # noqa: B018 (made here once)
     except _core.SpecError as error:
         message, pointer = error.args
         raise ScenarioError([scenario.problem_at(resolved.origin(pointer, scenario), message)]) from None
@@ -121,26 +139,47 @@ def _translated(scenario: Scenario) -> Resolved:
         raise ScenarioError([scenario.problem("", "has no network to simulate")])
     if scenario.run.duration is None:
         raise ScenarioError([scenario.problem("run", "has no duration")])
-    plan = plan_network(scenario.network)
-    layout = layout_of(plan.spec)
+    network, layout = network_of(scenario)
     duration_ps = scenario.run.duration.ps
-    traffic = [_traffic(name, entry, layout, duration_ps) for name, entry in scenario.traffic.items()]
-    services = add_hotspots(scenario, layout, traffic, duration_ps)
+    traffic, services = _offered(scenario, layout, duration_ps)
     queues = _queues(scenario, layout)
     spec = core.Spec(
-        network=plan.spec,
+        network=network,
         queues=queues,
         traffic=traffic,
         control=resolve_control(scenario, layout),
-        switching=resolve_switching(scenario, layout, services),
+        switching=_switching(scenario, layout, services),
         buffers=resolve_buffers(scenario, layout, traffic),
         events=resolve_events(scenario, layout, queues),
         run=core.Run(duration_ps=duration_ps, engine=_engine(scenario), origin=At("run")),
         record=_record(scenario, layout, duration_ps, traffic),
         origin=At(),
     )
-    ports = tuple(port.name for port in layout.ports)
-    return Resolved(spec, layout.nodes, ports, tuple(entry.name for entry in traffic))
+    names = tuple(entry.name for entry in traffic)
+    return Resolved(spec, layout.nodes, layout.port_names, names, scenario._origin.texts)
+
+
+@follows_from("network")
+def network_of(scenario: Scenario) -> tuple[core.Network, Layout]:
+    """The network of the spec, and its layout. Raises `_core.SpecError` where it cannot be."""
+    assert scenario.network is not None, "asked of scenarios with a network"
+    spec = plan_network(scenario.network).spec
+    return spec, layout_of(spec)
+
+
+@follows_from("network", "traffic", "hotspots", "run")
+def _offered(
+    scenario: Scenario, layout: Layout, duration_ps: int
+) -> tuple[Sequence[core.Traffic], Sequence[core.Service]]:
+    """What is sent, hotspots included, and what they leave of outputs."""
+    traffic = [_traffic(name, entry, layout, duration_ps) for name, entry in scenario.traffic.items()]
+    services = add_hotspots(scenario, layout, traffic, duration_ps)
+    return traffic, services
+
+
+@follows_from("network", "adapters", "traffic", "hotspots", "run")
+def _switching(scenario: Scenario, layout: Layout, services: Sequence[core.Service]) -> core.Switching:
+    return resolve_switching(scenario, layout, services)
 
 
 def _traffic(name: str, entry: Traffic, layout: Layout, duration_ps: int) -> core.Traffic:
@@ -269,6 +308,7 @@ def selected_traffic(patterns: tuple[str, ...], names: list[str]) -> list[int]:
     return [i for i, name in enumerate(names) if any(matches(pattern, name) for pattern in patterns)]
 
 
+@follows_from("network", "traffic", "hotspots", "record", "run")
 def _record(
     scenario: Scenario, layout: Layout, duration_ps: int, resolved: Sequence[core.Traffic]
 ) -> core.Record:

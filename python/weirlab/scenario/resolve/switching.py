@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from weirlab import spec as core
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
 
-def resolve_switching(scenario: Scenario, layout: Layout, services: list[core.Service]) -> core.Switching:
+def resolve_switching(scenario: Scenario, layout: Layout, services: Sequence[core.Service]) -> core.Switching:
     """`switching` of the spec, with the `services` of hotspots. Raises ScenarioError."""
     memory = getattr(getattr(scenario.network, "switch", None), "memory", None)
     try:
