@@ -135,6 +135,8 @@ def bulk(
     out: str | Path | None = None,
     overrides: Mapping[str, str] | None = None,
     progress: Watch | None = None,
+    on: str | None = None,
+    store: str | Path | None = None,
 ) -> BulkResult:
     """Measure bulk transfers in cycles, on real stacks or in simulated time, as `weir bulk` does.
 
@@ -148,6 +150,9 @@ def bulk(
             removed with the result, unless that is saved.
         overrides: The changes of a command line, to be noted.
         progress: Told how many measurements of how many are done.
+        on: Who measures in simulated time: `"local:4"`, `"tcp://HOST:8786"` or `"ssh:HOST,HOST"`. Default:
+            this process.
+        store: A path or URL of results that campaigns share. Default: one of its own in `out`.
 
     Raises:
         ScenarioError, UnsupportedError: It is not legal, or cannot be run. Nothing was measured then.
@@ -163,7 +168,7 @@ def bulk(
     directory, kept = place_for(out)
     continued = (directory / LOG).exists()
     with nullcontext(directory) if continued else claimed_directory(asked.name, directory):
-        campaign = run_campaign(asked, directory, overrides=overrides, progress=progress)
+        campaign = run_campaign(asked, directory, overrides=overrides, progress=progress, on=on, store=store)
     result = BulkResult(campaign, directory, kept=kept)
     document = result.document
     if advice:

@@ -237,6 +237,8 @@ def search(
     out: str | Path | None = None,
     overrides: Mapping[str, str] | None = None,
     progress: Watch | None = None,
+    on: str | None = None,
+    store: str | Path | None = None,
 ) -> SearchResult | SearchesResult:
     """Find the NDR, the PDR or other rates of a device, as `weir search` does. With a section `study`, every
     combination of its levels is a search of its own.
@@ -250,6 +252,9 @@ def search(
             Default: one that is removed with the result, unless that is saved.
         overrides: The changes of a command line, to be noted.
         progress: Told with each trial how the search goes.
+        on: Who makes the searches of a study on the simulator: `"local:4"`, `"tcp://HOST:8786"` or
+            `"ssh:HOST,HOST"`. Default: this process, one by one.
+        store: A path or URL of results that studies share. Default, with `on`: one of its own in `out`.
 
     Raises:
         ScenarioError: The scenario is not legal.
@@ -273,9 +278,18 @@ def search(
         return nullcontext(progress)
 
     if (place / "manifest.json").exists():
-        return search_in(resumed(place), place, timeout=timeout, display=display)
+        return search_in(resumed(place), place, timeout=timeout, display=display, on=on, store=store)
     with claimed_directory(asked.name, place) as directory:
-        return search_in(asked, directory, timeout=timeout, overrides=notes, display=display, kept=kept)
+        return search_in(
+            asked,
+            directory,
+            timeout=timeout,
+            overrides=notes,
+            display=display,
+            kept=kept,
+            on=on,
+            store=store,
+        )
 
 
 def search_in(
@@ -287,9 +301,15 @@ def search_in(
     display: Display = lambda *_: nullcontext(),
     tell: Callable[[str], None] = lambda _: None,
     kept: Temporary | None = None,
+    on: str | None = None,
+    store: str | Path | None = None,
+    carried: Callable[[int, int], None] | None = None,
 ) -> SearchResult | SearchesResult:
     """Make the search of a scenario in a directory that is empty or holds its beginning; `tell` is told which
-    of several searches begins."""
+    of several searches begins, `carried` how far searches are that others make."""
+    elsewhere = on is not None or store is not None
+    if elsewhere and (why := amiss_elsewhere(scenario, timeout)):
+        raise InputError(f"--on: {why}")
     if scenario.study is None:
         found = _search(scenario, directory, timeout, overrides, display)
         return SearchResult(found, scenario, directory, kept)
@@ -297,7 +317,31 @@ def search_in(
     def search_into(point: Scenario, place: Path) -> Found:
         return _search(point, place, timeout, overrides, display)
 
-    return _searches(scenario, directory, search_into, overrides, tell, kept)
+    def make_all() -> None:
+        from weirlab.execution import carry
+        from weirlab.searches.planned import SearchesPlan
+        from weirlab.store import Store
+
+        plan = SearchesPlan(scenario)
+        at = Store.open(directory / "store" if store is None else store, create=True)
+        done = carry(plan, at, on, progress=carried)
+        if done.failed:
+            tell(f"{done.failed} searches failed; the first: {done.first_failure}")
+        plan.write_logs(at, done.plan, directory)
+
+    return _searches(scenario, directory, search_into, overrides, tell, kept, make_all if elsewhere else None)
+
+
+def amiss_elsewhere(scenario: Scenario, timeout: str | None) -> str:
+    """Why nobody else can make the searches of a scenario, or nothing."""
+    from weirlab.scenario.testbeds import Sim
+
+    bed = scenario.testbed
+    if scenario.study is None:
+        return "one search is one process; a section 'study' makes several of it"
+    if not isinstance(bed, Sim):
+        return f"a testbed of the kind '{bed.kind}' is measured where it stands; leave this out"
+    return "" if timeout is None else "write the timeout into the scenario: search.timeout"
 
 
 def _search(
@@ -366,6 +410,7 @@ def _searches(
     overrides: Mapping[str, str] | None,
     tell: Callable[[str], None],
     kept: Temporary | None,
+    make_all: Callable[[], None] | None,
 ) -> SearchesResult:
     """Make all searches of a study that are not finished."""
     from weirlab.files import locked_directory
@@ -396,6 +441,8 @@ def _searches(
         manifest = manifest.begun_in(directory)
         manifest.write(directory)
         try:
+            if make_all is not None:
+                make_all()
             found = run_point_searches(searches, directory, run)
             result = SearchesResult(found, scenario, directory, kept)
             save_tables(result.tables, directory / "tables")

@@ -15,9 +15,11 @@ from pydantic import TypeAdapter
 from weirlab.campaigns import tools
 from weirlab.campaigns.measurement import Measurement
 from weirlab.campaigns.plan import Measured, Place, Plan, plan_of
+from weirlab.campaigns.planned import CampaignPlan
 from weirlab.campaigns.real import RealHosts
 from weirlab.campaigns.simulated import measure_simulated
 from weirlab.errors import InputError, Interrupted, TestbedError, WeirlabError
+from weirlab.execution import Executor, carry
 from weirlab.journal import Journal, JournalKind, read_journal
 from weirlab.results import Manifest, Provenance, Status, write_json
 from weirlab.runs import save_scenario
@@ -25,6 +27,7 @@ from weirlab.scenario import Scenario, load
 from weirlab.scenario.file.moving import movable
 from weirlab.scenario.network.path import PathPlan
 from weirlab.scenario.testbeds import AnyTestbed, Hosts, Sim
+from weirlab.store import Store
 
 LOG = "measurements.jsonl"
 ATTEMPTS = 3
@@ -110,6 +113,8 @@ def run_campaign(
     overrides: Mapping[str, str] | None = None,
     progress: Progress | None = None,
     measure: Measure | None = None,
+    on: str | Executor | None = None,
+    store: str | Path | None = None,
 ) -> Campaign:
     """Make all measurements of a campaign, or those that earlier sittings left open.
 
@@ -117,15 +122,22 @@ def run_campaign(
     sitting goes on with the first that is missing, and then tries again what had failed. A campaign that is
     continued may have more cycles than before.
 
-    Args: scenario: A scenario with a section `campaign`, or the file of one. directory: Where to keep it:
-    an empty directory, or one of the same campaign. overrides: The changes of a command line, to be noted.
-    progress: Told how many measurements of how many are done. measure: Makes one measurement; None: as the
-    testbed does.
+    Args:
+        scenario: A scenario with a section `campaign`, or the file of one.
+        directory: Where to keep it: an empty directory, or one of the same campaign.
+        overrides: The changes of a command line, to be noted.
+        progress: Told how many measurements of how many are done.
+        measure: Makes one measurement; None: as the testbed does.
+        on: Who measures in simulated time: see `weirlab.execution.opened`. Default: this process, one by one.
+        store: A path or URL of results that campaigns share. Default, with `on`: one of its own in
+            `directory`.
 
-    Raises: ScenarioError, UnsupportedError: It cannot be run. Nothing was measured then. InputError: The
-    directory holds something else. MissingCapability: Not Linux, no namespaces for this user, or a program
-    is missing. TestbedError: A server that has to run at the far end does not answer. Interrupted: Ctrl-C.
-    What was measured is kept.
+    Raises:
+        ScenarioError, UnsupportedError: It cannot be run. Nothing was measured then.
+        InputError: The directory holds something else, or nobody can work there.
+        MissingCapability: Not Linux, no namespaces for this user, or a program is missing.
+        TestbedError: A server that has to run at the far end does not answer.
+        Interrupted: Ctrl-C. What was measured is kept.
     """
     provenance = Provenance.now()
     if not isinstance(scenario, Scenario):
@@ -165,6 +177,7 @@ def run_campaign(
         try:
             if reach is not None and continued and todo:
                 reach(plan.servers)
+            measure = _made_elsewhere(scenario, on, store, directory, progress) or measure
             for made, place in enumerate(todo, start=len(places) - len(todo)):
                 if progress is not None:
                     progress(made, len(places))
@@ -186,6 +199,22 @@ def run_campaign(
         remark = f"{len(campaign.failed)} of {len(places)} measurements failed, {reasons}"
     manifest.ended("failed" if campaign.failed else "complete", remark).write(directory)
     return campaign
+
+
+def _made_elsewhere(
+    scenario: Scenario,
+    on: str | Executor | None,
+    store: str | Path | None,
+    directory: Path,
+    progress: Progress | None,
+) -> Measure | None:
+    """Have all measurements made that a store lacks, and return what gives them; None where they are to be
+    made here."""
+    if on is None and store is None:
+        return None
+    plan = CampaignPlan(scenario)
+    kept = Store.open(directory / "store" if store is None else store, create=True)
+    return plan.measure(kept, carry(plan, kept, on, progress=progress).plan)
 
 
 def _latest(plan: Plan, entries: Sequence[Kept]) -> tuple[Kept, ...]:

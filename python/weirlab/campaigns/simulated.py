@@ -30,8 +30,29 @@ def measure_simulated(
         window_factor: What connections get of the window that they ask for.
     """
     assert path is not None, "only real hosts have none"
+    spec = spec_of(what, path, window_factor)
+    outcome = _core.simulate_path(spec.json(), seed)
+    lines = outcome["lines"]
+    return Measurement(
+        transfer=None if what.load is None else _told_transfer(outcome, what.duration_s),
+        pings=None if spec.probe is None else _told_pings(outcome, spec.probe.count),
+        began=0.0,
+        seconds=what.duration_s,
+        busy_cpus=0.0,
+        foreign_cpus=0.0,
+        degraded=(),
+        lateness_p99_s=None,
+        lost=sum(line["lost"] for line in lines),
+        dropped=sum(line["dropped"] for line in lines),
+        lost_forward=sum(line["lost"] for line in lines[::2]),
+        dropped_forward=sum(line["dropped"] for line in lines[::2]),
+    )
+
+
+def spec_of(what: Measured, path: PathPlan, window_factor: float) -> core.LoadedPath:
+    """What the core simulates; with a seed it decides the measurement."""
     probe = None if what.probe is None else _probe(what.probe, what.duration_s)
-    spec = core.LoadedPath(
+    return core.LoadedPath(
         hops=[
             core.HopSpec(
                 forward=_line(hop.forward, path),
@@ -43,22 +64,6 @@ def measure_simulated(
         transfer=None if what.load is None else _transfer(what.load, path, window_factor),
         probe=probe,
         duration_ps=round(what.duration_s * 1e12),
-    )
-    outcome = _core.simulate_path(spec.json(), seed)
-    lines = outcome["lines"]
-    return Measurement(
-        transfer=None if what.load is None else _told_transfer(outcome, what.duration_s),
-        pings=None if probe is None else _told_pings(outcome, probe.count),
-        began=0.0,
-        seconds=what.duration_s,
-        busy_cpus=0.0,
-        foreign_cpus=0.0,
-        degraded=(),
-        lateness_p99_s=None,
-        lost=sum(line["lost"] for line in lines),
-        dropped=sum(line["dropped"] for line in lines),
-        lost_forward=sum(line["lost"] for line in lines[::2]),
-        dropped_forward=sum(line["dropped"] for line in lines[::2]),
     )
 
 

@@ -22,9 +22,11 @@ from weirlab.cli.campaign_words import (
 from weirlab.cli.completion import complete_scenario
 from weirlab.cli.frame import (
     JsonFlag,
+    OnOption,
     OutOption,
     ReportFlag,
     SetOption,
+    StoreOption,
     assignments,
     check_command,
     overrides,
@@ -89,6 +91,8 @@ def bulk(
     lasts: ForOption = None,
     write: WriteOption = None,
     sets: SetOption = None,
+    on: OnOption = None,
+    store: StoreOption = None,
     cycles: Annotated[
         int | None,
         typer.Option(min=1, help="How many cycles; more than a campaign in --out had extend it."),
@@ -125,6 +129,7 @@ def bulk(
       weir bulk 192.0.2.7 --way both --report
           'iperf3 -s' and 'iperf3 -s -p 5202' run there
       weir bulk bulk-streams --set testbed.kind=sim --advise --report
+      weir bulk bulk-cern --set testbed.kind=sim --on local:4
     """
     from weirlab.api.measured import bulk as measure
     from weirlab.campaigns import check_advisable, plan_of
@@ -170,6 +175,8 @@ def bulk(
                 out=directory,
                 overrides=overrides(sets),
                 progress=progress,
+                on=on,
+                store=store,
             )
     except Interrupted as error:
         raise Interrupted(f"{error}. Continue with the same command and --out {directory}") from None

@@ -93,6 +93,24 @@ PerfettoOption = Annotated[
         show_default=False,
     ),
 ]
+OnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="WHERE",
+        help="Who works where it is simulated: local:N, tcp://HOST:8786 (a Dask scheduler) or ssh:HOST,HOST.",
+        show_default=False,
+    ),
+]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="PLACE",
+        help="A directory or s3://BUCKET/FOLDER of results that are shared; with --on in the result.",
+        show_default=False,
+    ),
+]
 
 
 def _can_report(wanted: bool) -> bool:

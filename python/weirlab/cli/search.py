@@ -13,9 +13,11 @@ from weirlab.cli.completion import complete_scenario
 from weirlab.cli.display import search_display
 from weirlab.cli.frame import (
     JsonFlag,
+    OnOption,
     OutOption,
     ReportFlag,
     SetOption,
+    StoreOption,
     check_command,
     overrides,
     print_json,
@@ -74,6 +76,8 @@ def search(
             show_default=False,
         ),
     ] = None,
+    on: OnOption = None,
+    store: StoreOption = None,
     out: OutOption = None,
     report: ReportFlag = False,
     as_json: JsonFlag = False,
@@ -91,8 +95,9 @@ def search(
       weir search router-ndr --set search.trial.duration='2 s'
       weir search --resume results/router-ndr-20260101-120000
       weir search router-ndr --from results/router-ndr-20260101-120000
+      weir search my-devices.yaml --on tcp://head:8786
     """
-    from weirlab.api.searched import hints_of, resumed, search_in
+    from weirlab.api.searched import hints_of, resumed
     from weirlab.errors import InputError
     from weirlab.units import Span
 
@@ -109,7 +114,7 @@ def search(
             raise InputError("--resume goes on with the search as it was; leave --set, --out and --from out")
         scenario = resumed(resume)
         _may_build(scenario)
-        result = search_in(scenario, resume, timeout=timeout, display=_display, tell=tell)
+        result = _searched(scenario, resume, timeout, None, on, store)
     else:
         assert file is not None
         from weirlab.results import claimed_directory
@@ -123,10 +128,28 @@ def search(
         _refuse_unfinished(out)
         changes = overrides(sets) | {path: str(rate) for path, rate in hints.items()}
         with claimed_directory(scenario.name, out) as directory:
-            result = search_in(
-                scenario, directory, timeout=timeout, overrides=changes, display=_display, tell=tell
-            )
+            result = _searched(scenario, directory, timeout, changes, on, store)
     _show(result, report=report, as_json=as_json)
+
+
+def _searched(
+    scenario: Scenario,
+    directory: Path,
+    timeout: str | None,
+    changes: dict[str, str] | None,
+    on: str | None,
+    store: str | None,
+) -> SearchResult | SearchesResult:
+    """Search, and show how it goes."""
+    from weirlab.api.searched import search_in
+    from weirlab.cli.progress import progress_bar
+
+    if on is None and store is None:
+        return search_in(scenario, directory, timeout=timeout, overrides=changes, display=_display, tell=tell)
+    with progress_bar("searching") as progress:
+        return search_in(
+            scenario, directory, timeout=timeout, overrides=changes, on=on, store=store, carried=progress
+        )
 
 
 @contextmanager

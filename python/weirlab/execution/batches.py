@@ -35,7 +35,11 @@ _FLUSH_S = 5.0
 _CHUNK_S = 0.5
 """Replicates that are simulated at once take about this long, so that an interruption waits no longer."""
 _CHUNK = 4096
-_PLANS = {"runs": "weirlab.studies"}
+_PLANS = {
+    "runs": "weirlab.studies",
+    "searches": "weirlab.searches.planned",
+    "campaign": "weirlab.campaigns.planned",
+}
 """Modules with the function `plan_of(document)`, by the kind of a plan. The kind `module:NAME` is
 a module of another package."""
 
