@@ -214,7 +214,7 @@ def test_where_the_queue_does_not_settle_at_the_edge_the_throughput_tells_beyond
 def test_every_single_case_gives_its_numbers(case):
     name, changes = SINGLE[case]
     work = Work(Effort(quick=True), seeds=1)
-    (row,) = work.run(load(name).assign(changes), case=case)
+    (row,) = work.run([(load(name).assign(changes), {"case": case})])
     assert 0 < row["throughput"] <= 1
     controlled = load(name).assign(changes).control is not None
     assert (row["hot-peak"] is not None) is controlled
@@ -223,8 +223,12 @@ def test_every_single_case_gives_its_numbers(case):
 
 def test_the_response_of_a_run_is_that_of_its_hot_queue():
     work = Work(Effort(quick=True), seeds=1)
-    (slow,) = work.run(load("zrl-og").assign({GD: 0.001, SAMPLE: sample_every(0.03)}))
-    (quick,) = work.run(load("zrl-og").assign({GD: 0.005, SAMPLE: sample_every(0.05)}))
+    slow, quick = work.run(
+        [
+            (load("zrl-og").assign({GD: 0.001, SAMPLE: sample_every(0.03)}), {}),
+            (load("zrl-og").assign({GD: 0.005, SAMPLE: sample_every(0.05)}), {}),
+        ]
+    )
     # 8192 frames of memory are 32 set points: the hot queue fills nearly all of it.
     assert 25 < slow["hot-peak"] < 32
     assert slow["hot-settles"] == 1.0

@@ -81,6 +81,7 @@ def reproduce(
     threads: int | None = None,
     out: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
+    on: str | None = None,
 ) -> ReproduceResult:
     """Reproduce a published study, as `weir reproduce` does: its numbers compared with ours.
 
@@ -92,6 +93,7 @@ def reproduce(
         out: A new or empty directory, or one in which the same study has begun, which then goes on. Default:
             one that is removed with the result, unless that is saved.
         progress: Told how much of how much is done.
+        on: Who simulates: `"local:4"`, `"tcp://HOST:8786"` or `"ssh:HOST,HOST"`. Default: this process.
 
     Raises:
         InputError: There is no such study, or `out` holds something else.
@@ -101,7 +103,9 @@ def reproduce(
     place, kept = place_for(out)
     begun = bool(study.keeps) and (place / study.keeps).is_dir()
     with nullcontext(place) if begun else claimed_directory(f"reproduce-{name}", place) as directory:
-        effort = Effort(quick=quick, seed=seed, threads=threads, progress=progress, directory=directory)
+        effort = Effort(
+            quick=quick, seed=seed, threads=threads, progress=progress, directory=directory, on=on
+        )
         findings = study.run(effort)
         findings.save(directory, provenance.ended())
     return ReproduceResult(findings, directory, kept)

@@ -10,6 +10,7 @@ import typer
 from weirlab.cli.frame import (
     MOST_SEED,
     JsonFlag,
+    OnOption,
     OutOption,
     ReportFlag,
     conclude,
@@ -42,6 +43,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, with wider tolerances.")] = False,
     seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Where all chance comes from.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Default: one per CPU.")] = None,
+    on: OnOption = None,
     out: OutOption = None,
     report: ReportFlag = False,
     as_json: JsonFlag = False,
@@ -65,7 +67,9 @@ def reproduce(
         nullcontext(begun) if begun is not None else claimed_directory(f"reproduce-{name}", out) as directory,
         progress_bar(f"reproducing {name}") as progress,
     ):
-        result = compare(name, quick=quick, seed=seed, threads=threads, out=directory, progress=progress)
+        result = compare(
+            name, quick=quick, seed=seed, threads=threads, out=directory, progress=progress, on=on
+        )
     page = write_page(directory) if report else None
     if as_json:
         print_json({**result.document, "directory": str(directory)})

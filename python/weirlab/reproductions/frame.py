@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
 from weirlab.errors import InputError, UnitError
+from weirlab.execution.mapping import mapped
 from weirlab.fields.base import offered
 from weirlab.foreign import blamed
 from weirlab.records import Records, save_tables
 from weirlab.reproductions.judging import Constant, constants
 from weirlab.reproductions.verdicts import Claim, KnownMisfit, Row, Verdict
 from weirlab.results import Manifest, Provenance, read_json, write_json
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,19 @@ class Effort:
     progress: Callable[[int, int], None] | None = None
     directory: Path | None = None
     """Where measurements that take long are kept, to be continued there."""
+    on: str | None = None
+    """Who simulates, as in `weirlab.execution.opened`. Default: this process."""
+
+    def spread(self, function: Callable[..., Made], arguments: Sequence[tuple[Any, ...]]) -> list[Made]:
+        """A function of a module with each of these arguments, by whoever simulates; results in order."""
+        called = partial(_called, function)
+        if self.on is None:
+            return [called(each) for each in arguments]
+        return mapped(called, arguments, on=self.on, at_once=1, on_progress=self.progress)
+
+
+def _called(function: Callable[..., Made], arguments: tuple[Any, ...]) -> Made:
+    return function(*arguments)
 
 
 @dataclass(frozen=True)

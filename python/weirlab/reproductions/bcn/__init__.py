@@ -30,14 +30,18 @@ def reproduce(effort: Effort) -> Findings:
     seeds = replicate_seeds(effort.seed, runs)
     cases = [*CASES, *LITERAL_CASES]
     progress = _Progress(effort, len(cases) * runs + len(VARIANTS) * VICTIM_RUNS)
-    made = pl.concat([of_case(case, seeds, effort.threads, progress.part(runs)) for case in cases])
-    victims = pl.concat(
-        [
+    if effort.on is None:
+        of_cases = [of_case(case, seeds, effort.threads, progress.part(runs)) for case in cases]
+        of_victims = [
             of_variant(name, seeds[:VICTIM_RUNS], effort.threads, progress.part(VICTIM_RUNS))
             for name in VARIANTS
         ]
-    )
-    drawn = [series_of(picture, effort.seed) for picture in PICTURES]
+    else:
+        parts = [seeds[first : first + _AT_ONCE] for first in range(0, runs, _AT_ONCE)]
+        of_cases = effort.spread(of_case, [(case, part, 1) for case in cases for part in parts])
+        of_victims = effort.spread(of_variant, [(name, seeds[:VICTIM_RUNS], 1) for name in VARIANTS])
+    made, victims = pl.concat(of_cases), pl.concat(of_victims)
+    drawn = effort.spread(series_of, [(picture, effort.seed) for picture in PICTURES])
     drawn.append(series_of(WORST_PICTURE, worst_run(made)))
     values = our_values(made)
     return Findings.of(
@@ -53,6 +57,10 @@ def reproduce(effort: Effort) -> Findings:
             "rates": pl.concat([rates for _, rates in drawn]),
         },
     )
+
+
+_AT_ONCE = 5
+"""Runs that one worker makes in turn."""
 
 
 class _Progress:

@@ -142,7 +142,7 @@ def _campaign(
         **changes,
     }
     with tempfile.TemporaryDirectory() as directory:
-        return run_campaign(load(name).assign(given), Path(directory) / name)
+        return run_campaign(load(name).assign(given), Path(directory) / name, on=effort.on)
 
 
 def _cycles(name: str) -> tuple[int, int]:

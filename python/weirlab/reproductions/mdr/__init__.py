@@ -46,6 +46,7 @@ def reproduce(effort: Effort) -> Findings:
         partial(measured, seed=effort.seed),
         [*of_tables, *of_phases],
         processes=effort.threads,
+        on=effort.on,
         on_progress=effort.progress,
     )
     made = pl.DataFrame(rows, infer_schema_length=None)

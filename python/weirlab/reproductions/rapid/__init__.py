@@ -40,8 +40,14 @@ def reproduce(effort: Effort) -> Findings:
     seeds = [effort.seed + i for i in range(3 if effort.quick else SEEDS)]
     cases = list({case.name: case for case in (*REPRODUCTION, *OVERRUNS, *ABLATION, *BETTER)}.values())
     tables, series = [], []
-    for place, case in enumerate(cases):
-        table, of_bins = of_case(case, seeds, effort.threads, _step(effort, place, len(cases)))
+    if effort.on is None:
+        made = [
+            of_case(case, seeds, effort.threads, _step(effort, place, len(cases)))
+            for place, case in enumerate(cases)
+        ]
+    else:
+        made = effort.spread(of_case, [(case, seeds, 1) for case in cases])
+    for table, of_bins in made:
         tables.append(table)
         series.append(of_bins)
     runs, bins = pl.concat(tables, how="diagonal_relaxed"), pl.concat(series)

@@ -112,22 +112,17 @@ class Work:
     seeds: int
     done: int = 0
 
-    def run(self, scenario: Scenario, **labels: Any) -> list[dict[str, Any]]:
-        """One row per replicate with all measures of the scenario."""
+    def run(self, cases: Sequence[tuple[Scenario, Mapping[str, Any]]]) -> list[dict[str, Any]]:
+        """One row per replicate of each scenario, with its labels and all its measures."""
         seeds = replicate_seeds(self.effort.seed, self.seeds)
-        records = simulate(scenario, seeds, threads=self.effort.threads)
-        values = measured(records, scenario)
-        rows: list[dict[str, Any]] = [{**labels, "seed": seed} for seed in seeds]
-        for name, replicate, value in values.select("measure", "replicate", "value").iter_rows():
-            rows[replicate][name] = value
-        control = records["control_frames"].join(records["kind_names"], on="kind")
-        for replicate, row in enumerate(rows):
-            row |= _transient(records, scenario, replicate)
-            mine = control.filter(pl.col("replicate") == replicate)
-            for kind in ("bcn+", "bcn-", "xoff", "xon"):
-                row[kind] = int(mine.filter(pl.col("name") == kind).get_column("frames").sum())
-        self.tell()
-        return rows
+        found = []
+        if self.effort.on is None:
+            for scenario, labels in cases:
+                found.append(_rows(scenario, labels, seeds, self.effort.threads))
+                self.tell()
+        else:
+            found = self.effort.spread(_rows, [(scenario, labels, seeds, 1) for scenario, labels in cases])
+        return [row for rows in found for row in rows]
 
     def tell(self) -> None:
         """Report one more piece of work."""
@@ -140,6 +135,24 @@ class Work:
         """Pieces of work of the whole reproduction."""
         planes = sum(plane.quick or not self.effort.quick for plane in PLANES)
         return planes * len(GAINS) * len(SAMPLINGS) + len(SINGLE) + len(SERIES)
+
+
+def _rows(
+    scenario: Scenario, labels: Mapping[str, Any], seeds: Sequence[int], threads: int | None
+) -> list[dict[str, Any]]:
+    """One row per replicate."""
+    records = simulate(scenario, seeds, threads=threads)
+    values = measured(records, scenario)
+    rows: list[dict[str, Any]] = [{**labels, "seed": seed} for seed in seeds]
+    for name, replicate, value in values.select("measure", "replicate", "value").iter_rows():
+        rows[replicate][name] = value
+    control = records["control_frames"].join(records["kind_names"], on="kind")
+    for replicate, row in enumerate(rows):
+        row |= _transient(records, scenario, replicate)
+        mine = control.filter(pl.col("replicate") == replicate)
+        for kind in ("bcn+", "bcn-", "xoff", "xon"):
+            row[kind] = int(mine.filter(pl.col("name") == kind).get_column("frames").sum())
+    return rows
 
 
 HOT_OUTPUT = "switch-0->host-0"
@@ -206,22 +219,20 @@ def sample_every(probability: float) -> str:
 
 def simulated_planes(planes: Sequence[Plane], work: Work) -> pl.DataFrame:
     """Columns `plane gd ps seed`, one per measure of the scenario, and the control frames by kind."""
-    rows: list[dict[str, Any]] = []
+    cases = []
     for plane in planes:
         base = load(plane.scenario).assign(plane.changes) if plane.changes else load(plane.scenario)
         for gd in GAINS:
             for ps in SAMPLINGS:
                 scenario = base.assign({GD: gd, SAMPLE: sample_every(ps)})
-                rows += work.run(scenario, plane=plane.name, gd=gd, ps=ps)
-    return pl.DataFrame(rows, infer_schema_length=None)
+                cases.append((scenario, {"plane": plane.name, "gd": gd, "ps": ps}))
+    return pl.DataFrame(work.run(cases), infer_schema_length=None)
 
 
 def simulated_single(work: Work) -> pl.DataFrame:
     """Columns `case seed`, one per measure of the scenario, and the control frames by kind."""
-    rows: list[dict[str, Any]] = []
-    for case, (name, changes) in SINGLE.items():
-        rows += work.run(load(name).assign(changes), case=case)
-    return pl.DataFrame(rows, infer_schema_length=None)
+    cases = [(load(name).assign(changes), {"case": case}) for case, (name, changes) in SINGLE.items()]
+    return pl.DataFrame(work.run(cases), infer_schema_length=None)
 
 
 def simulated_series(work: Work) -> pl.DataFrame:
