@@ -83,7 +83,11 @@ def progress_bar(what: str, detail: str = "") -> Iterator[Callable[[int, int], N
         def update(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
+        def told(state: object) -> None:
+            bar.update(task, detail=str(state))
+
         update.stop, update.start = bar.stop, bar.start  # type: ignore[attr-defined]
+        update.detail = told  # type: ignore[attr-defined]
         yield update
 
 
@@ -94,12 +98,17 @@ class _Lines:
         self._what = what
         self._next = time.monotonic() + _LINE_EVERY_S
         self._told = ""
+        self._detail = ""
+
+    def detail(self, state: object) -> None:
+        """How far it is, in words."""
+        self._detail = f", {state}"
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
         if now >= self._next and total:
             self._next = now + _LINE_EVERY_S
-            line = f"{self._what}: {100 * done / total:.0f} %"
+            line = f"{self._what}: {100 * done / total:.0f} %{self._detail}"
             if line != self._told:
                 self._told = line
                 tell(line)

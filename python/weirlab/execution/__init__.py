@@ -13,7 +13,8 @@ from weirlab.execution.batches import (
     run_batch,
 )
 from weirlab.execution.executors import Executor, opened
-from weirlab.execution.runner import Carried, carry
+from weirlab.execution.pace import State
+from weirlab.execution.runner import Carried, Reader, carry
 
 __all__ = [
     "NO_LIMITS",
@@ -24,7 +25,9 @@ __all__ = [
     "OtherEngine",
     "Plan",
     "Point",
+    "Reader",
     "Receipt",
+    "State",
     "Watch",
     "carry",
     "opened",

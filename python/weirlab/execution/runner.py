@@ -11,11 +11,13 @@ import os
 import random
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Protocol
 
 import numpy as np
+import polars as pl
 
 from weirlab.errors import Interrupted, WeirlabError
 from weirlab.execution.batches import (
@@ -30,6 +32,7 @@ from weirlab.execution.batches import (
     run_batch,
 )
 from weirlab.execution.executors import Ended, Executor, opened
+from weirlab.execution.pace import Pace, State
 from weirlab.results import usable_cpus
 from weirlab.store import Row, Store, engine, frame_of
 
@@ -46,6 +49,8 @@ _SHARES = 4
 such a part of the time that has passed, so that what is known of costs, and of others, is not old."""
 _LOOK_S = 1.0
 """How often the store is asked what other runners have finished."""
+_DETAIL_S = 1.0
+_JOURNAL_S = 600.0
 _STOP_S = 5.0
 _STEPS = 1000
 
@@ -73,6 +78,20 @@ class Carried:
     """What went wrong on the way, for a person."""
 
 
+class Reader(Protocol):
+    """Reads rows as they come, and says something about them."""
+
+    columns: Sequence[str]
+    """The columns of the store that it needs."""
+
+    def read(self, rows: pl.DataFrame) -> None:
+        """Rows of results, each once."""
+
+    def remark(self) -> str:
+        """What they say so far; nothing where there is nothing to say."""
+        ...
+
+
 Tell = Callable[[str], object]
 Judge = Callable[[float, int, int], None]
 
@@ -87,6 +106,7 @@ def carry(
     progress: Callable[[int, int], None] | None = None,
     judge: Judge | None = None,
     told: Tell | None = None,
+    reader: Reader | None = None,
 ) -> Carried:
     """Execute what a store lacks of a plan.
 
@@ -95,17 +115,19 @@ def carry(
             small, and else processes of this machine.
         threads: How many processes these are. Default: one per CPU that this process may use.
         limits: Of each run. What exceeds them fails, and the rest goes on.
-        progress: Told how much of how much is done.
+        progress: Told how much of how much is done; where it has an attribute `detail`, that is told the
+            `State` once a second.
         judge: Told after a pilot how long all will take [s], and how many bytes rows and memory need; may
             raise to stop.
-        told: Given a line on whatever happens.
+        told: Given a line on whatever happens, and how far it is every ten minutes.
+        reader: Given the results as they come.
 
     Raises:
         InputError: There is no such executor, or nobody can work.
         Interrupted: Ctrl-C. What has ended is in the store.
         WeirlabError: The store cannot be written.
     """
-    return _Runner(plan, store, limits, progress, told or str).run(on, threads, judge)
+    return _Runner(plan, store, limits, progress, told or str, reader).run(on, threads, judge)
 
 
 class _Runner:
@@ -116,8 +138,12 @@ class _Runner:
         limits: Limits,
         progress: Callable[[int, int], None] | None,
         told: Tell,
+        reader: Reader | None,
     ) -> None:
         self._plan = plan
+        self._reader = reader
+        self._pace = Pace()
+        self._detailed = self._journalled = time.monotonic()
         self._store = store
         self._limits = limits
         self._progress = progress
@@ -129,6 +155,7 @@ class _Runner:
         self._sitting = f"{socket.gethostname()}-{os.getpid()}-{moment}-{os.urandom(2).hex()}"
         count = len(plan.order) * plan.replicates
         self._state = np.zeros(count, dtype=np.uint8)
+        self._read = np.zeros(count if reader is not None else 0, dtype=bool)
         self._place_of = np.full(int(plan.order.max(initial=-1)) + 1, -1, dtype=np.int64)
         self._place_of[plan.order] = np.arange(len(plan.order))
         self._seen: set[str] = set()
@@ -155,6 +182,7 @@ class _Runner:
         """Mark what is in the store, whoever put it there."""
         self._looked = time.monotonic()
         columns = ["plan", "point", "replicate", "status", "sitting"]
+        columns += [] if self._reader is None else self._reader.columns
         for rows in self._store.fresh(self._seen, columns):
             rows = rows.filter(rows["plan"] == self._id)
             ended = rows["status"].is_in(["ok", "impossible"]).to_numpy()
@@ -168,6 +196,11 @@ class _Runner:
                 # Another runner is at it: go on elsewhere.
                 self._met_another = True
                 self._next = random.SystemRandom().randrange(len(self._state))
+            if self._reader is not None:
+                new = fits.copy()
+                new[fits] = ended & ~self._read[places]
+                self._read[places[ended]] = True
+                self._reader.read(rows.filter(pl.Series(new)))
             failures = places[~ended & mine]
             self._state[failures] = _FAILED
             self._state[places[ended]] = _DONE
@@ -421,6 +454,28 @@ class _Runner:
             ended = int((self._state >= _DONE).sum())
             total = len(self._state) * _STEPS
             self._progress(min(total, round((ended + more) * _STEPS)), total)
+        now = time.monotonic()
+        if now - self._detailed >= _DETAIL_S:
+            self._detailed = now
+            state = self.state(more)
+            if (detail := getattr(self._progress, "detail", None)) is not None:
+                detail(state)
+            if now - self._journalled >= _JOURNAL_S:
+                self._journalled = now
+                self._tell(str(state))
+
+    def state(self, more: float = 0.0) -> State:
+        """How far it is; `more` runs are done that nobody has told of yet."""
+        ended, planned = int((self._state >= _DONE).sum()), len(self._state)
+        rate = self._pace.rate_per_s(ended + more)
+        return State(
+            done=ended,
+            planned=planned,
+            failed=int((self._state == _FAILED).sum()),
+            rate_per_s=rate,
+            left_s=None if rate is None else (planned - ended) / rate,
+            remark="" if self._reader is None else self._reader.remark(),
+        )
 
 
 def _runs(places: np.ndarray) -> list[np.ndarray]:

@@ -19,6 +19,7 @@ from weirlab.runs import Estimate, Judge, Progress, estimated, save_scenario
 from weirlab.scenario import Scenario, load
 from weirlab.store import Store, engine
 from weirlab.studies import journalled
+from weirlab.studies.intervals import Intervals
 from weirlab.studies.plan import RunsPlan
 from weirlab.studies.study import ABOUT, IMPOSSIBLE, Study, about_in, found_in
 
@@ -93,6 +94,7 @@ def run_study(
             progress=progress,
             judge=_judging(plan, judge),
             told=told,
+            reader=Intervals() if many > 1 and progress is not None else None,
         )
 
     if directory is None:
