@@ -75,7 +75,7 @@ def test_a_point_of_a_design_is_translated_once_for_its_check_its_run_and_its_me
     combinations = 3
     cuts = 5
     assert len(calls) <= 3 + 3 * combinations + study.points.height + cuts, (
-        "the base, each combination when it is checked and when it runs, and its first point; a point is made again where a batch ends in it"
+        "the base, each combination when checked and run, its first point; one is made again after a batch"
     )
 
 
