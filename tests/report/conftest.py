@@ -38,6 +38,7 @@ def made_up_records(*, ports: int = 2, intervals: int = 50, replicates: int = 1,
             "queue_bytes": queue.astype(np.uint64),
             "queue_max_bytes": (queue * 1.25).astype(np.uint64),
             "queue_byte_ps": (queue * every).astype(np.uint64),
+            "paused_ps": np.zeros(number.size, np.uint64),
         }
     )
     by_port = series.group_by("replicate", "port", maintain_order=True).agg(

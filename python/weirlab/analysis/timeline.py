@@ -103,7 +103,7 @@ def write_run_timeline(
         file,
         [([*above, name.removesuffix(".pcapng")], content) for name, content in first.items()],
         series,
-        flows=_flow_names(scenario, records),
+        flows=flow_names(scenario, records),
         framing=framing,
         watch=watch,
     )
@@ -199,7 +199,7 @@ def _connection_series(records: Records, above: Sequence[str]) -> list[Series]:
     return series
 
 
-def _flow_names(scenario: Scenario, records: Records) -> dict[str, str]:
+def flow_names(scenario: Scenario, records: Records) -> dict[str, str]:
     """What flows are called, by the addresses and ports of their captured frames."""
     flows = records["flow_names"]
     if flows.is_empty() or flows.height > _PORTS:

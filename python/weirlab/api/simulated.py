@@ -177,7 +177,7 @@ class RunResult(Result):
     def _page(self) -> tuple[Page, list[Plot]]:
         from weirlab.report.run import run_page
 
-        return run_page(self.run, self._manifest)
+        return run_page(self.run, self._manifest, self.directory)
 
     def _undrawn(self) -> str:
         return "record something over time, such as record: {ports: {queue: '@switches->*', every: 1 ms}}"

@@ -140,6 +140,18 @@ def connection_plots(records: Records, moments: Moments = ()) -> list[Plot]:
             description=f"Smoothed round-trip time of {series.listed}, at the end of each interval.",
         ),
         _lines(
+            timed.envelope(
+                pl.col("srtt_ps").cast(pl.Float64) - pl.col("srtt_ps").min().over("id", "replicate")
+            ),
+            timed,
+            kind="time",
+            moments=moments,
+            name="tcp-queueing",
+            title=f"Smoothed round-trip time above its least, of {series.what}",
+            y_title="above the least",
+            description=f"What the smoothed round-trip time of {series.listed} was above its least: queues.",
+        ),
+        _lines(
             series.envelope(news * 8e12 / pl.col("length_ps")),
             series,
             kind="rate",
@@ -391,7 +403,19 @@ def _lines(
         charts.append(chart.properties(title=shown[0]) if crowded else chart)
     reported = [note or series.note(), "Dashed: events of the scenario." if marked else ""]
     note = " ".join(each for each in reported if each)
-    return finished(charts, name=name, title=title, description=description, note=note)
+    height = _FLAT_HEIGHT if len(charts) == 1 and _is_flat(table) else _HEIGHT
+    return finished(charts, name=name, title=title, description=description, note=note, height=height)
+
+
+_HEIGHT, _FLAT_HEIGHT = 230, 90
+_FLAT = 0.03
+
+
+def _is_flat(table: pl.DataFrame) -> bool:
+    """Whether hardly anything changes from the first intervals on: a low plot says as much."""
+    lines = table.group_by("name").agg(least=pl.col("low").min(), most=pl.col("high").max())
+    flat = (pl.col("most") - pl.col("least") <= _FLAT * pl.col("most")) | (pl.col("most") == 0)
+    return bool(lines.select(flat.all()).item())
 
 
 _NAMED_MOMENTS = 12

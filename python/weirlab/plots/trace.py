@@ -18,6 +18,7 @@ _PACKETS = 1500
 """Packets that are drawn one by one."""
 _GAPS = 400
 """Gaps that are drawn one by one."""
+_TCP = 6
 _FRAMING = 24
 """Bytes on an Ethernet besides the captured ones."""
 _KIND_COLORS = {
@@ -40,7 +41,9 @@ def trace_plots(trace: Trace) -> list[Plot]:
     detailed = set(trace["packets"].get_column("flow").unique().to_list())
     chosen = next((flow for flow in names if flow in detailed), None)
     if chosen is not None:
-        plots += [_sequence(trace, chosen), _gap_sequence(trace, chosen)]
+        if not _is_tcp(trace, chosen):  # that of TCP is a graph of its own
+            plots.append(sequence_plot(trace, chosen, trace.flow_name(chosen)))
+        plots.append(_gap_sequence(trace, chosen))
     plots.append(_gap_distribution(trace, names))
     return [plot for plot in plots if plot is not None]
 
@@ -139,8 +142,12 @@ def _round_trips(trace: Trace, names: dict[int, str]) -> Plot | None:
     )
 
 
-def _sequence(trace: Trace, flow: int) -> Plot:
-    """The packets around the recovery with most retransmissions, or in the middle."""
+def _is_tcp(trace: Trace, flow: int) -> bool:
+    return bool(trace.flows().filter(flow=flow).get_column("protocol").item() == _TCP)
+
+
+def sequence_plot(trace: Trace, flow: int, name: str) -> Plot:
+    """The packets of a flow around the recovery with most retransmissions, or in the middle."""
     packets = trace["packets"].filter(pl.col("flow") == flow).sort("t_ps")
     recoveries = trace["recoveries"].filter(pl.col("flow") == flow)
     first = (packets.height - _PACKETS) // 2
@@ -175,7 +182,7 @@ def _sequence(trace: Trace, flow: int) -> Plot:
     return finished(
         [alt.layer(*layers)],
         name="sequence",
-        title=f"What was sent when: {trace.flow_name(flow)}",
+        title=f"What was sent when: {name}",
         description="Places of packets of the largest flow in its stream over time, and acknowledgments.",
         height=340,
         note=f"Points: packets with data, by what they are; line: what was acknowledged. {drawn.height:,} of "

@@ -112,7 +112,7 @@ def page_of(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
             from weirlab.report.run import run_page
             from weirlab.runs import Run
 
-            return run_page(Run.load(directory), manifest)
+            return run_page(Run.load(directory), manifest, directory)
         case "study":
             from weirlab.report.study import study_page
             from weirlab.studies import Study

@@ -14,6 +14,7 @@ from weirlab.campaigns.tables import interval_table, measurement_table
 from weirlab.errors import InputError
 from weirlab.plots.bulk import bulk_plots
 from weirlab.plots.style import Plot
+from weirlab.report.chain import campaign_picture
 from weirlab.report.page import (
     Block,
     Card,
@@ -62,7 +63,8 @@ def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple
     ]
     results: list[Block] = [*point_tables(found, scenario.name, campaign.plan.cycles)]
     results += [Text(_joined_text(transports)) for transports in campaign.joined]
-    sections = [Section("Results", results)]
+    picture = campaign_picture(scenario)
+    sections = [Section("Results", results), *([] if picture is None else [Section("Path", [picture])])]
     if advice:
         sections.append(Section("Advice", [Text(line) for line in advice.splitlines()]))
     if any(math.isfinite(point.loaded_p95_s) for point in found):
@@ -91,6 +93,7 @@ def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple
         lead=lead,
         sections=sections,
         footer=footer(manifest.provenance),
+        story=campaign_sentences(campaign, found),
     )
     return page, plots
 

@@ -164,7 +164,8 @@ def comparison_page(results: Sequence[Compared]) -> tuple[Page, list[Plot]]:
         title=" and ".join(each.name for each in results),
         kind=f"Comparison of {_PLURALS[results[0].manifest.kind]}",
         subtitle=f"Changes are from {results[0].name}.",
-        lead=[Text(" ".join(comparison_sentences(results, found)))],
+        lead=[],
+        story=comparison_sentences(results, found),
         sections=sections,
         footer=footer(results[0].manifest.provenance),
     )

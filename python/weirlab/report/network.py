@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -13,10 +13,12 @@ from typing import Any
 import polars as pl
 
 from weirlab.heavy import np
+from weirlab.plots.style import scaled
 from weirlab.plots.topology import Picture, arranged, roles, svg_parts
 from weirlab.records import Records
-from weirlab.report.page import Network, Section, percent
+from weirlab.report.page import Network, Section, number, percent
 from weirlab.runs import Run
+from weirlab.scenario import Scenario
 from weirlab.scenario.network.layout import Layout, layout_of, plan_network
 from weirlab.scenario.traffic.flows import flows_of
 
@@ -57,6 +59,8 @@ class Series:
     """In 1/1000; UNKNOWN where the port has no series."""
     queue: Any
     drops: Any
+    paused: Any
+    """Share of the step for which PAUSE held the port, in 1/1000; None in results of earlier versions."""
     merged: int
     """Recorded intervals in one step."""
 
@@ -72,6 +76,45 @@ def network_sections(run: Run) -> list[Section]:
     senders = frozenset(layout.nodes[flow.source] for flow in flows)
     receivers = frozenset(layout.nodes[target] for flow in flows for target in flow.targets)
     return [Section("Network", [_picture(run, layout, senders, receivers)])]
+
+
+def still_sections(scenario: Scenario) -> list[Section]:
+    """The network of a scenario alone, as its points have it unless a factor changes it."""
+    if scenario.network is None:
+        return []
+    layout = layout_of(plan_network(scenario.network).spec)
+    if not layout.ports:
+        return []
+    flows = [flow for traffic in scenario.traffic.values() for flow in flows_of(traffic, layout)]
+    senders = frozenset(layout.nodes[flow.source] for flow in flows)
+    receivers = frozenset(layout.nodes[target] for flow in flows for target in flow.targets)
+    picture = arranged(layout, senders, WIDTH)
+    hosts, switches = len(layout.hosts), len(layout.nodes) - len(layout.hosts)
+    rates = sorted({port.rate_bps for port in layout.ports})
+    factor, unit = scaled(float(rates[-1]), "rate")
+    span = " to ".join(dict.fromkeys(f"{number(rate * factor)}" for rate in (rates[0], rates[-1])))
+    many = f"{hosts} host{'s' * (hosts != 1)} and {switches} switch{'es' * (switches != 1)}"
+    words = f"{many}, links of {span} {unit}."
+    parts = svg_parts(picture, ["c2"] * len(picture.edges), roles(picture, layout, senders, receivers), {})
+    svg = _svg(picture, words, parts)
+    changed = (
+        [path for path in scenario.study.factors if path.startswith("network")] if scenario.study else []
+    )
+    note = f"{words} Green hosts send, orange ones only receive."
+    if changed:
+        note += (
+            f" {' and '.join(changed)} differ from point to point; drawn is what the scenario says itself."
+        )
+    return [Section("Network", [Network("The network of each point", note, svg, "", "still")])]
+
+
+def _svg(picture: Picture, words: str, parts: Iterable[str]) -> str:
+    count = len(picture.edges)
+    crowded = " crowded dense" if count > 2000 else " crowded" if count > 300 else ""
+    return (
+        f'<svg class="network{crowded}" viewBox="0 0 {picture.width:g} {picture.height:g}" role="img" '
+        f'aria-label="{escape(words)}">{"".join(parts)}</svg>'
+    )
 
 
 def totals(records: Records, count: int) -> Totals:
@@ -120,28 +163,35 @@ def series(records: Records) -> Series | None:
             ),
             queue=pl.col("queue_max_bytes").max(),
             drops=pl.col("drops").sum(),
+            paused=_thousandths(pl.col("paused_ps").cast(pl.Float64).sum() / pl.col("length").sum()),
         )
     )
     shape = (len(ports), len(grid))
     utilisation = np.full(shape, UNKNOWN, dtype="<u2")
     queue, drops = np.zeros(shape, dtype="<u4"), np.zeros(shape, dtype="<u4")
+    paused = np.zeros(shape, dtype="<u2")
     at = np.searchsorted(ports.to_numpy(), cells["port"].to_numpy()), cells["step"].to_numpy()
     utilisation[at] = np.minimum(cells["utilisation"].to_numpy(), UNKNOWN - 1)
     queue[at] = np.minimum(cells["queue"].to_numpy(), 2**32 - 1)
     drops[at] = np.minimum(cells["drops"].to_numpy(), 2**32 - 1)
-    _fill_backwards(utilisation, queue)
-    return Series(kept.to_list(), ports.to_list(), utilisation, queue, drops, merged)
+    is_known = rows.get_column("paused_ps").null_count() == 0
+    if is_known:
+        paused[at] = cells["paused"].to_numpy()
+    _fill_backwards(utilisation, queue, paused)
+    played = paused if is_known else None
+    return Series(kept.to_list(), ports.to_list(), utilisation, queue, drops, played, merged)
 
 
-def _fill_backwards(utilisation: Any, queue: Any) -> None:
+def _fill_backwards(utilisation: Any, *others: Any) -> None:
     """A port of longer intervals than others shows the one that a step lies in; drops stand at its end."""
-    for row, waiting in zip(utilisation, queue, strict=True):
+    for row, *rest in zip(utilisation, *others, strict=True):
         known = np.flatnonzero(row != UNKNOWN)
         if len(known) == len(row):
             continue
         steps = np.arange(known[-1] + 1)
         source = known[np.searchsorted(known, steps)]
-        row[steps], waiting[steps] = row[source], waiting[source]
+        for each in (row, *rest):
+            each[steps] = each[source]
 
 
 def _thousandths(share: pl.Expr) -> pl.Expr:
@@ -164,12 +214,7 @@ def _picture(run: Run, layout: Layout, senders: frozenset[str], receivers: froze
         f"The busiest link was {layout.ports[busiest].name}, {used} utilised."
     )
     parts = svg_parts(picture, [f"c{level(each)}" for each in load], kinds, bars)
-    count = len(picture.edges)
-    crowded = " crowded dense" if count > 2000 else " crowded" if count > 300 else ""
-    svg = (
-        f'<svg class="network{crowded}" viewBox="0 0 {picture.width:g} {picture.height:g}" role="img" '
-        f'aria-label="{escape(words)}">{"".join(parts)}</svg>'
-    )
+    svg = _svg(picture, words, parts)
     text = json.dumps(_data(layout, picture, whole, steps, kinds), ensure_ascii=False, separators=(",", ":"))
     return Network(
         "Load of links in the whole run", _note(run, picture, steps), svg, text.replace("<", "\\u003c")
@@ -220,11 +265,12 @@ def _data(
         "ends": [],
     }
     if steps is not None:
-        raw = steps.utilisation.tobytes() + b"\0" * (-steps.utilisation.nbytes % 4)
-        packed = zlib.compress(raw + steps.queue.tobytes() + steps.drops.tobytes(), 9)
+        matrices = (steps.queue, steps.drops, steps.utilisation, steps.paused)
+        packed = zlib.compress(b"".join(each.tobytes() for each in matrices if each is not None), 9)
         found |= {
             "ends": list(steps.ends_ps),
             "recorded": list(steps.ports),
+            "played": steps.paused is not None,
             "series": b64encode(packed).decode(),
         }
     return found

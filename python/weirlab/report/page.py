@@ -22,7 +22,7 @@ from weirlab.errors import MissingCapability
 from weirlab.plots.style import DARK, LIGHT, Answering, Plot
 from weirlab.results import write_text
 
-_SCRIPTS = ("vega.js", "page.js", "network.js")
+_SCRIPTS = ("vega.js", "page.js", "network.js", "sequence.js")
 
 Tone = Literal["", "good", "middling", "bad"]
 _TONE_WORDS: Mapping[str, str] = {"good": "good", "middling": "caution", "bad": "problem"}
@@ -167,7 +167,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Network:
-    """A picture of a network, with the numbers that let a screen play it."""
+    """A picture of a network, or another of its own kind, with the numbers that let a screen answer."""
 
     title: str
     note: str
@@ -175,6 +175,7 @@ class Network:
     data: str
     """JSON that may stand in a script element."""
     kind: str = "network"
+    """Which script draws it: `network`, `sequence` of time-sequence graphs, or `still`: none."""
 
 
 Block = Numbers | Text | Callout | Table | Figure | Network | Details | Code
@@ -205,6 +206,8 @@ class Page:
     """The answer, before everything else."""
     sections: Sequence[Section]
     footer: str = ""
+    story: Sequence[str] = ()
+    """What was found, in a few sentences with their numbers; the one that matters is the first."""
 
     def html(self) -> str:
         """The page as one HTML document."""

@@ -9,6 +9,7 @@ from weirlab.campaigns.path import Characterization, HopEstimate, WayBack, load_
 from weirlab.campaigns.path.characterize import is_settled
 from weirlab.plots.path import path_plots
 from weirlab.plots.style import Plot
+from weirlab.report.chain import path_picture
 from weirlab.report.page import (
     Block,
     Callout,
@@ -48,7 +49,7 @@ def path_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     notes = (*found.route.notes, *found.notes, *found.doubts())
     lead += [Text(f"{note[0].upper()}{note[1:]}.") for note in notes]
     sections = [
-        Section("Hops", [hop_table(found)]),
+        Section("Hops", [path_picture(found), hop_table(found)]),
         Section("Plots", [figure(plot) for plot in plots] or [Text("Too few probes were answered.")]),
     ]
     if back is not None:
@@ -61,6 +62,7 @@ def path_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
         lead=lead,
         sections=sections,
         footer=footer(manifest.provenance),
+        story=path_sentences(found),
     )
     return page, plots
 

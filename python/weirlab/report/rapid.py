@@ -80,8 +80,20 @@ def rapid_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
         lead=lead,
         sections=sections,
         footer=footer(manifest.provenance),
+        story=_story(found),
     )
     return page, plots
+
+
+def _story(found: Mapping[str, Any]) -> list[str]:
+    """What was delivered and what was found."""
+    cards = _cards(found).cards
+    said = [
+        f"{card.label}: {card.value}" + (f" ({card.detail})." if card.detail else ".") for card in cards[:2]
+    ]
+    problems = [_FINDINGS.get(each["kind"], each["kind"]) for each in found["findings"]]
+    said.append(f"Found: {', '.join(problems[:3])}." if problems else "Nothing was found that went wrong.")
+    return said
 
 
 def _cards(found: Mapping[str, Any]) -> Numbers:

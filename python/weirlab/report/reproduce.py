@@ -95,6 +95,7 @@ def reproduce_page(findings: Findings, manifest: Manifest) -> tuple[Page, list[P
         lead=lead,
         sections=sections,
         footer=footer(manifest.provenance),
+        story=_story(findings),
     )
     return page, plots
 
@@ -104,6 +105,23 @@ _CONSTANTS = Text(
     "counts as equal in most of them, with the same tolerances, and how many those are. A row that it passes "
     "does not discriminate, as one does not that another straw man passes."
 )
+
+
+def _story(findings: Findings) -> list[str]:
+    """The verdict, and how many numbers and claims stand behind it."""
+    verdicts = findings.verdicts
+    failed = sum(verdict.fails for verdict in verdicts)
+    known = verdicts.count(Verdict.KNOWN)
+    whose = f"{len(verdicts)} numbers and claims of {findings.title}"
+    said = [f"{len(verdicts) - failed - known} of {whose} hold."]
+    if known:
+        said.append(f"{known} differ as is known, for reasons given below.")
+    said.append(
+        f"{failed} {'differs' if failed == 1 else 'differ'} otherwise."
+        if failed
+        else "None differs otherwise."
+    )
+    return said
 
 
 def _card(tally: Tally) -> Card:

@@ -6,6 +6,7 @@ One file: each table and sentence is a function of one run's records.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import polars as pl
 
@@ -43,6 +44,7 @@ from weirlab.report.shared import (
     status_callouts,
     time_text,
 )
+from weirlab.report.story import run_story
 from weirlab.results import Manifest
 from weirlab.runs import Run
 from weirlab.scenario import Scenario
@@ -52,8 +54,8 @@ _PORTS = 60
 _FLOWS = 120
 
 
-def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
-    """The page, and its plots."""
+def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tuple[Page, list[Plot]]:
+    """The page, and its plots; captures of a run that was loaded lie in its `directory`."""
     # The commands show tables of this module, and need nothing of this.
     from weirlab.analysis.outcome import hot_ports, hotspot_outcomes
     from weirlab.plots.series import (
@@ -66,6 +68,7 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     from weirlab.report.connections import connection_sections
     from weirlab.report.hotspots import hotspot_section
     from weirlab.report.network import network_sections
+    from weirlab.report.sequence import run_sequences
 
     records = run.records
     hot = hot_ports(run.scenario)
@@ -80,6 +83,7 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     ]
     end_ps = int(records["runs"].get_column("end_ps")[0])
     count = len(run.seeds)
+    sequence = run_sequences(run, directory)
     sections = []
     evaluation = evaluated(records, run.scenario)
     if run.scenario.measure:
@@ -91,6 +95,7 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     sections += [
         *([Section("Traffic", _traffic_blocks(records))] if run.scenario.run.flows else []),
         *connection_sections(records),
+        *([] if sequence is None else [Section("Segments", [sequence[0]])]),
         Section("Ports", _port_blocks(records, hot)),
         *control_sections(records),
         Section("Replicates", [_replicate_table(records)]),
@@ -109,8 +114,9 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
         ],
         sections=sections,
         footer=footer(run.provenance),
+        story=run_story(records, run.scenario),
     )
-    return page, [*hotspot_plots, *plots]
+    return page, [*hotspot_plots, *plots, *([] if sequence is None else [sequence[1]])]
 
 
 def _moments(scenario: Scenario) -> list[tuple[int, str]]:

@@ -157,6 +157,7 @@ def search_page(record: SearchRecord, manifest: Manifest) -> tuple[Page, list[Pl
         lead=_lead(result, scenario, manifest),
         sections=sections,
         footer=footer(manifest.provenance),
+        story=search_sentences(result, scenario)[:3],
     )
     return page, plots
 

@@ -90,6 +90,7 @@ def points_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
         lead=lead,
         sections=sections,
         footer=footer(manifest.provenance),
+        story=points_sentences(rates, len(results)),
     )
     return page, plots
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from weirlab.plots.style import scaled
-from weirlab.report.page import Callout, Code, Column, Details, Section, Table
+from weirlab.report.page import Callout, Code, Column, Details, Section, Table, Text
 from weirlab.results import Manifest, Provenance
 
 if TYPE_CHECKING:
@@ -87,7 +87,32 @@ def provenance_section(manifest: Manifest, provenance: Provenance) -> Section:
         ),
     ]
     columns = [Column("fact", numeric=False), Column("value", numeric=False)]
-    return Section("Provenance", [Table("Where, when and with what", columns, rows)])
+    how = "in the directory of this result" if manifest.kind in _COMMANDS else "as it was called"
+    return Section(
+        "Provenance",
+        [
+            Text(f"How to repeat this, {how}:"),
+            Code(repeat_command(manifest, provenance)),
+            Table("Where, when and with what", columns, rows),
+        ],
+    )
+
+
+_COMMANDS = {"run": "run", "study": "study", "search": "search", "search-study": "search", "campaign": "bulk"}
+"""What repeats results that hold their scenario."""
+
+
+def repeat_command(manifest: Manifest, provenance: Provenance) -> str:
+    """The command that makes the same again: of the scenario that is kept, which has every change of the
+    command line, or else the one that was called."""
+    command = _COMMANDS.get(manifest.kind)
+    if command is None:
+        return shlex.join(provenance.command)
+    words = ["weir", command, "scenario.yaml"]
+    if command in ("run", "study"):
+        for option, value in (("--seed", manifest.seed), ("--replicates", manifest.replicates)):
+            words += [] if value is None else [option, str(value)]
+    return shlex.join([*words, "--report"])
 
 
 def _duration_text(manifest: Manifest, sitting: Provenance) -> str:

@@ -10,6 +10,7 @@ from weirlab.analysis.boundaries import boundaries
 from weirlab.measures.rows import FRAMES
 from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import Plot
+from weirlab.report.network import still_sections
 from weirlab.report.page import (
     Block,
     Card,
@@ -84,6 +85,7 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
         sections.append(Section("Measures by factor", [figure(plot) for plot in effects]))
     elif study.points.is_empty() and study.scenario.measure:
         sections.append(Section("Measures by factor", [Text("No point has been run yet.")]))
+    sections += still_sections(study.scenario)
     if study.impossible:
         sections.append(Section("Combinations that cannot be", [_impossible_table(study)]))
     sections += [
@@ -98,6 +100,7 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
         lead=lead,
         sections=sections,
         footer=footer(study.provenance),
+        story=_story(study),
     )
     return page, [*plots, *maps, *effects]
 
@@ -141,6 +144,15 @@ def _losses(study: Study) -> Card:
         lost = int(study.runs.get_column("dropped_acknowledgements").sum())
         detail += f"; also {number(lost)} acknowledgements" if lost else ", acknowledgements too"
     return Card("Dropped frames", number(int(dropped.sum())), detail, tone="" if lossy else "good")
+
+
+def _story(study: Study) -> list[str]:
+    """From where to where the first measures go, then what is said of the study as a whole."""
+    ranges = []
+    for card in _extremes(study)[:2]:
+        where = card.detail.replace(" … at ", " and ")
+        ranges.append(f"The mean of {card.label} goes from {card.value.replace(' … ', ' to ')}, {where}.")
+    return [*ranges, *study_sentences(study)[: 3 - len(ranges)]]
 
 
 def _extremes(study: Study) -> list[Card]:

@@ -28,10 +28,11 @@ from weirlab.report.page import (
     number,
     percent,
 )
+from weirlab.report.sequence import sequence_block
 from weirlab.report.shared import footer, provenance_section, status_callouts, time_text
 from weirlab.results import Manifest
 from weirlab.traces import Finding, Trace, diagnose
-from weirlab.traces.coverage import Coverage
+from weirlab.traces.coverage import Coverage, coverage
 from weirlab.traces.findings import LEAST_PACKETS
 from weirlab.traces.model import PROTOCOLS
 from weirlab.traces.summary import gap_quantiles, limits, stream_shapes
@@ -44,6 +45,10 @@ def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots."""
     findings = diagnose(trace)
     plots = trace_plots(trace)
+    graphs = sequence_block(trace)
+    drawn: list[Block] = [figure(plot) for plot in plots]
+    if graphs is not None:
+        drawn.insert(0, graphs[0])
     facts = trace.facts
     problems = sum(finding.verdict == "problem" for finding in findings)
     factor, unit = scaled(float(facts["frame_bytes"]), "bytes")
@@ -70,7 +75,7 @@ def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
     sections = [
         Section("Findings", _finding_blocks(trace, findings)),
         Section("Flows", [*flow_tables(trace), *detail_tables(trace)]),
-        Section("Plots", [figure(plot) for plot in plots] or [Text("Nothing that carries data was seen.")]),
+        Section("Plots", drawn or [Text("Nothing that carries data was seen.")]),
         Section("The capture", [_capture_table(facts), _interface_table(trace)]),
         provenance_section(manifest, manifest.provenance),
     ]
@@ -81,8 +86,9 @@ def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
         lead=lead,
         sections=sections,
         footer=footer(manifest.provenance),
+        story=trace_sentences(trace, findings, coverage(trace)),
     )
-    return page, plots
+    return page, plots if graphs is None else [graphs[1], *plots]
 
 
 def trace_sentences(trace: Trace, findings: Sequence[Finding], looked: Coverage) -> list[str]:
@@ -206,28 +212,41 @@ def finding_table(trace: Trace, findings: Sequence[Finding], most: int = 100, wh
 
 
 def _finding_blocks(trace: Trace, findings: Sequence[Finding]) -> list[Block]:
+    """The findings by kind; those of many flows are folded behind the first."""
     if not findings:
         return [Text("Nothing was found that limited the flows or went wrong.")]
+    kinds: dict[str, list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault(finding.kind, []).append(finding)
     blocks: list[Block] = []
-    named: set[str] = set()
-    for finding in findings[:40]:
-        where = "" if finding.flow is None else f"{trace.flow_name(finding.flow)}: "
-        tone: Tone = "bad" if finding.verdict == "problem" else "middling"
-        blocks.append(Callout(f"{finding.title} ({finding.kind})", f"{where}{finding.text}", tone))
-        if finding.remedy and finding.kind not in named:
-            named.add(finding.kind)
-            blocks.append(Text(f"What to do: {finding.remedy}"))
-        if finding.evidence:
-            names = list(finding.evidence[0])
-            rows = [[_cell(row[name]) for name in names] for row in finding.evidence]
-            table = Table(
-                "Where to look",
-                [Column(name, numeric=not isinstance(finding.evidence[0][name], str)) for name in names],
-                rows,
-            )
-            blocks.append(Details("Evidence", [table]))
-    if len(findings) > 40:
-        blocks.append(Text(f"The first 40 of {len(findings)} findings."))
+    for alike in kinds.values():
+        first, *others = alike
+        blocks += _finding_block(trace, first)
+        if first.remedy:
+            blocks.insert(-1 if first.evidence else len(blocks), Text(f"What to do: {first.remedy}"))
+        if others:
+            folded = [block for finding in others[:_FOLDED] for block in _finding_block(trace, finding)]
+            if len(others) > _FOLDED:
+                folded.append(Text(f"The first {_FOLDED} of {len(others)}."))
+            title = f"{first.title}: {len(others)} more flow{'s' * (len(others) > 1)}"
+            blocks.append(Details(title, folded))
+    return blocks
+
+
+_FOLDED = 40
+"""Findings of one kind that a page shows."""
+
+
+def _finding_block(trace: Trace, finding: Finding) -> list[Block]:
+    """A finding with what it rests on."""
+    where = "" if finding.flow is None else f"{trace.flow_name(finding.flow)}: "
+    tone: Tone = "bad" if finding.verdict == "problem" else "middling"
+    blocks: list[Block] = [Callout(f"{finding.title} ({finding.kind})", f"{where}{finding.text}", tone)]
+    if finding.evidence:
+        names = list(finding.evidence[0])
+        rows = [[_cell(row[name]) for name in names] for row in finding.evidence]
+        columns = [Column(name, numeric=not isinstance(finding.evidence[0][name], str)) for name in names]
+        blocks.append(Details("Evidence", [Table("Where to look", columns, rows)]))
     return blocks
 
 

@@ -38,12 +38,12 @@
     const packed = Uint8Array.from(atob(data.series), (letter) => letter.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
     const raw = await new Response(stream).arrayBuffer();
-    const padded = Math.ceil(count / 2) * 4;
     return {
       row: new Map(data.recorded.map((port, row) => [port, row])),
-      utilisation: new Uint16Array(raw, 0, count),
-      queue: new Uint32Array(raw, padded, count),
-      drops: new Uint32Array(raw, padded + 4 * count, count),
+      queue: new Uint32Array(raw, 0, count),
+      drops: new Uint32Array(raw, 4 * count, count),
+      utilisation: new Uint16Array(raw, 8 * count, count),
+      paused: data.played ? new Uint16Array(raw, 10 * count, count) : null,
     };
   };
 
@@ -63,7 +63,7 @@
 
     // What a port did in the step; null where it has no series.
     const at = (port, what, when = step) => {
-      if (when === 0 || what === "paused") return data[what][port];
+      if (when === 0 || (what === "paused" && !data.played)) return data[what][port];
       const row = series.row.get(port);
       if (row === undefined) return null;
       const cell = row * steps + when - 1;
@@ -168,12 +168,12 @@
       if (known) {
         facts.push(`${share(at(busiest, "utilisation"))} utilised`);
         facts.push(`longest queue ${bytes(at(busiest, "queue"))}`, `${at(busiest, "drops")} frames dropped`);
-        if (!step && most.paused) facts.push(`${share(at(busiest, "paused"))} of the time held by PAUSE`);
+        if (most.paused && (!step || data.played)) facts.push(`${share(at(busiest, "paused"))} of the time held by PAUSE`);
       } else facts.push("not recorded over time");
       const title = chosen.ports.length > 1 ? `${name(busiest)}, the first of ${chosen.words} by ${measures[measure]}` : chosen.words;
       panel.replaceChildren(made("p", {}, made("b", { textContent: title }), ` (${span()}): ${facts.join(", ")}.`));
       if (series?.row.has(busiest)) {
-        panel.append(made("div", { className: "course" }, course(busiest, "utilisation"), course(busiest, "queue")));
+        panel.append(made("div", { className: "course" }, course(busiest, "utilisation"), course(busiest, "queue"), ...(data.played && data.paused[busiest] ? [course(busiest, "paused")] : [])));
       }
       if (chosen.folded !== undefined) {
         const more = made("button", { type: "button", textContent: `Show its ${data.drawn[chosen.folded].length} hosts` });
@@ -185,7 +185,7 @@
     // The series of a port with the present step.
     const course = (port, what) => {
       const values = data.ends.map((_, k) => at(port, what, k + 1));
-      const top = what === "utilisation" ? 1000 : Math.max(1, ...values.map((value) => value ?? 0));
+      const top = what === "utilisation" || what === "paused" ? 1000 : Math.max(1, ...values.map((value) => value ?? 0));
       const x = (k) => (100 * (k + 0.5)) / steps;
       let path = "", pen = "M";
       values.forEach((value, k) => {
@@ -223,7 +223,7 @@
       const words = (text) => made("span", { textContent: text });
       scale.replaceChildren(words(measures[measure]), words(low), bar, words(high));
       if (most.queue) scale.append(words(`· longest bar: a queue of ${bytes(most.queue)}`));
-      if (step && measure === "paused") scale.append(words("· of the whole run"));
+      if (step && measure === "paused" && !data.played) scale.append(words("· of the whole run"));
       else if (step && data.recorded.length < data.ports.length) scale.append(words("· dashed: not recorded over time"));
     };
 

@@ -1,0 +1,104 @@
+"""What happened in a run, in a few sentences: what was lost, where, who was held up, how long it took."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from weirlab.plots.style import scaled
+from weirlab.records import Records
+from weirlab.report.page import number, percent
+from weirlab.report.shared import time_text
+from weirlab.scenario import Scenario
+
+_TAIL = 0.99
+
+
+def run_story(records: Records, scenario: Scenario) -> list[str]:
+    """The sentences at the head of the page of a run; the one that matters is the first."""
+    from weirlab.report.run import run_sentences
+
+    first = run_sentences(records, kept=scenario.run.flows)[0]
+    said = [first, _bottleneck(records), _pauses(records)]
+    if scenario.run.flows:
+        said.append(_delays(records))
+    return [each for each in said if each]
+
+
+def _bottleneck(records: Records) -> str:
+    """The port that dropped most, or whose queue grew longest, and how much was asked of it."""
+    end_ps = float(records["runs"].get_column("end_ps").cast(pl.Float64).sum())
+    ports = records.named("ports")
+    if "from_kind" in ports.columns:
+        ports = ports.filter(pl.col("from_kind") == "switch")
+    whole = ports.group_by("port_name", maintain_order=True).agg(
+        pl.col("drops", "dropped_bytes", "frames", "bytes", "busy_ps").sum(),
+        pl.col("queue_max_bytes").max(),
+        pl.col("queue_byte_ps").cast(pl.Float64).sum(),
+        pl.col("rate_bps", "framing_bytes").first(),
+    )
+    if whole.is_empty():
+        return ""
+    order = ["drops", "queue_max_bytes"]
+    worst = whole.sort(order, descending=True, maintain_order=True).row(0, named=True)
+    if not worst["queue_max_bytes"]:
+        return ""
+    name, rate = worst["port_name"], float(worst["rate_bps"])
+    framing = float(worst["framing_bytes"])
+    asked = worst["bytes"] + worst["dropped_bytes"] + framing * (worst["frames"] + worst["drops"])
+    load = 8e12 * asked / rate / end_ps
+    longest, mean = float(worst["queue_max_bytes"]), worst["queue_byte_ps"] / end_ps
+    factor, unit = scaled(longest, "bytes")
+    queue = (
+        f"its queue held {number(mean * factor, 3)} {unit} on average and {number(longest * factor)} {unit} "
+        f"at most, {time_text(8e12 * longest / rate)} at its rate"
+    )
+    if not worst["drops"]:
+        return f"The longest queue was at {name}, which was asked for {percent(load)} of its rate: {queue}."
+    share = worst["drops"] / int(whole.get_column("drops").sum())
+    dropped = f"{'all' if share == 1 else percent(share)} of the drops were there"
+    return f"{name} was asked for {percent(load)} of its rate: {queue}; {dropped}."
+
+
+def _pauses(records: Records) -> str:
+    """Which ports PAUSE held, and for how long."""
+    end_ps = float(records["runs"].get_column("end_ps").cast(pl.Float64).sum())
+    rows = records.named("ports").group_by("port_name", maintain_order=True).agg(pl.col("paused_ps").sum())
+    held = rows.filter(pl.col("paused_ps") > 0).sort("paused_ps", descending=True, maintain_order=True)
+    if held.is_empty():
+        return ""
+    most = held.row(0, named=True)
+    share = percent(float(most["paused_ps"]) / end_ps)
+    if held.height == 1:
+        return f"PAUSE held {most['port_name']} for {share} of the time."
+    return f"PAUSE held {held.height} ports, {most['port_name']} longest: {share} of the time."
+
+
+def _delays(records: Records) -> str:
+    """How long frames of data were on their way: mean, tail and most."""
+    flows = records.named("flows")
+    if "carries" in flows.columns:
+        flows = flows.filter(pl.col("carries") == "data")
+    count = int(flows.get_column("delivered_frames").sum())
+    if not count:
+        return ""
+    mean = float(flows.get_column("delay_sum_ps").cast(pl.Float64).sum()) / count
+    least = float(flows.select(pl.col("delay_min_ps").min()).item())
+    most = float(flows.select(pl.col("delay_max_ps").max()).item())
+    if most <= 1.02 * least:
+        return f"All frames were {time_text(mean)} on their way."
+    tail = _tail(records, flows)
+    in_tail = "" if tail is None else f", up to {time_text(tail)} for 99 % of them"
+    return (
+        f"Frames were {time_text(mean)} on their way on average{in_tail}, and at most {time_text(most)}; "
+        f"the fastest took {time_text(least)}."
+    )
+
+
+def _tail(records: Records, flows: pl.DataFrame) -> float | None:
+    """The end of the bin below which 99 % of the delays of data lie; None where not all were recorded."""
+    bins = records["delays"].join(flows.select("flow").unique(), on="flow", how="semi")
+    if bins.get_column("frames").sum() != flows.get_column("delivered_frames").sum():
+        return None
+    rows = bins.group_by("high_ps").agg(pl.col("frames").sum()).sort("high_ps")
+    reached = rows.with_columns(share=pl.col("frames").cum_sum() / pl.col("frames").sum())
+    return float(reached.filter(pl.col("share") >= _TAIL).item(0, "high_ps"))

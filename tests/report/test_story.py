@@ -1,0 +1,98 @@
+"""What a page says first: what happened, with its numbers, and how to repeat it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import polars as pl
+import pytest
+
+import weirlab
+from weirlab.cli.app import execute
+from weirlab.report import write_report
+from weirlab.report.chain import Link, Stop, chain
+from weirlab.report.story import run_story
+from weirlab.scenario import load
+
+SHORT = {"run.duration": "10 ms", "measure": None}
+
+
+@pytest.fixture(scope="module")
+def incast():
+    return weirlab.run("incast", assign={**SHORT, "record.tail": {"delays": "load"}})
+
+
+def test_a_run_tells_what_was_lost_where_how_much_was_asked_and_how_long_frames_took(incast):
+    lost, port, delays = run_story(incast.records, incast.scenario)
+    assert lost.startswith("48.6 % of the frames were lost")
+    row = incast.records.named("ports").filter(port_name="switch-0->host-4").row(0, named=True)
+    asked = 8 * (row["bytes"] + row["dropped_bytes"]) / 10e9 / 10e-3 * 100  # no framing here
+    assert port.startswith(f"switch-0->host-4 was asked for {asked:.3g} % of its rate")
+    assert "150 kB at most, 120 µs at its rate" in port
+    assert "all of the drops were there" in port
+    flows = incast.records["flows"]
+    mean = flows["delay_sum_ps"].sum() / flows["delivered_frames"].sum()
+    assert f"Frames were {mean / 1e6:.4g} µs on their way on average" in delays
+    tail = float(re.search(r"up to ([\d.]+) µs for 99 %", delays)[1]) * 1e6
+    bins = incast.records["delays"]
+    below = bins.filter(pl.col("high_ps") <= tail * 1.001)["frames"].sum() / bins["frames"].sum()
+    assert below >= 0.99
+    assert flows["delay_max_ps"].max() / 1e6 == pytest.approx(
+        float(re.search(r"at most ([\d.]+)", delays)[1]), 1e-3
+    )
+
+
+def test_the_tail_is_told_only_where_the_delays_of_all_flows_were_recorded():
+    run = weirlab.run("incast", assign=SHORT)
+    assert "99 %" not in " ".join(run_story(run.records, run.scenario))
+
+
+def test_a_run_with_pause_tells_how_many_ports_it_held_and_which_longest():
+    run = weirlab.run(load("pause-victim", SHORT))
+    (told,) = [each for each in run_story(run.records, run.scenario) if each.startswith("PAUSE")]
+    rows = run.records.named("ports").filter(pl.col("paused_ps") > 0).sort("paused_ps", descending=True)
+    share = rows["paused_ps"][0] / 10e9 * 100
+    assert (
+        told == f"PAUSE held {rows.height} ports, {rows['port_name'][0]} longest: {share:.3g} % of the time."
+    )
+
+
+def test_a_run_in_which_nothing_waits_has_no_bottleneck():
+    assign = {**SHORT, "traffic.load.source.load": "1 %", "traffic.load.from": "host-0", "record": None}
+    run = weirlab.run("incast", assign=assign)
+    said = run_story(run.records, run.scenario)
+    assert said[0].startswith("Nothing was lost")
+    assert not any("queue" in each for each in said)
+
+
+def test_the_page_starts_with_the_story_before_its_numbers(incast, tmp_path):
+    page = write_report(incast.save(tmp_path / "run"), pictures=False).page.read_text()
+    story = page.index('<p class="story"><strong>48.6 % of the frames were lost')
+    assert story < page.index('<ul class="cards">')
+
+
+def test_the_command_on_the_page_repeats_the_result(tmp_path, monkeypatch):
+    options = ["--set", "run.duration=1 ms", "--set", "measure=", "--seed", "7", "--replicates", "2"]
+    assert execute(["run", "incast", *options, "--out", str(tmp_path / "first")]) == 0
+    page = write_report(tmp_path / "first", pictures=False).page.read_text()
+    command = re.search(r"<pre[^>]*>(weir [^<]*)</pre>", page)[1]
+    assert command == "weir run scenario.yaml --seed 7 --replicates 2 --report"
+    monkeypatch.chdir(tmp_path / "first")
+    assert execute([*shlex.split(command)[1:], "--out", str(tmp_path / "again")]) == 0
+    one, other = (pl.read_parquet(tmp_path / name / "tables/flows.parquet") for name in ("first", "again"))
+    assert one.equals(other)
+
+
+def test_a_path_goes_back_below_itself_and_its_narrowest_link_is_named_in_words():
+    stops = [Stop(f"node {n}", "switch") for n in range(7)]
+    links = [Link(f"{n} Mbit/s", is_narrowest=n == 4) for n in range(6)]
+    picture = chain("A path", "", stops, links)
+    assert picture.svg.count("<line") == 6
+    assert 'class="c8"' in picture.svg
+    assert "The narrowest link leaves node 4: 4 Mbit/s." in picture.svg
+    places = [
+        tuple(map(float, each)) for each in re.findall(r'<rect [^>]*x="([\d.]+)" y="([\d.]+)"', picture.svg)
+    ]
+    assert len({y for _, y in places}) == 3
+    assert places[2][0] == places[3][0]
