@@ -604,6 +604,25 @@ def test_a_word_that_is_no_command_leads_to_the_one_that_is_meant(weir, words, h
     assert hint in outcome.err
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["bulk", "--rate", "20mbit", "--rtt", "80ms"], "--delay 40ms for 80 ms"),
+        (["emulate", "--bandwidth=20mbit", "--", "true"], "--rate 20mbit"),
+        (["run", "incast", "--output", "x"], "--out DIR"),
+    ],
+)
+def test_an_option_of_other_tools_leads_to_the_one_that_is_meant(weir, words, hint):
+    outcome = weir(*words)
+    assert outcome.code == 2
+    assert "there is no such option" in outcome.err
+    assert hint in outcome.err
+
+
+def test_options_of_a_program_that_is_started_are_its_own(weir):
+    assert "--rtt" not in weir("emulate", "no-such-scenario", "--", "true", "--rtt", "1").err
+
+
 def test_help_is_a_word_too(weir):
     assert weir("help").out == weir("--help").out
     assert weir("help", "search").out == weir("search", "--help").out

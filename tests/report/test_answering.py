@@ -166,3 +166,19 @@ def test_what_is_vendored_is_what_its_list_says():
     listed = tomllib.loads((STATIC / "VENDOR.toml").read_text())
     for entry in listed.values():
         assert sha256((STATIC / entry["file"]).read_bytes()).hexdigest() == entry["sha256"]
+
+
+def test_a_table_on_a_narrow_screen_scrolls_under_the_names_of_its_rows(opened):
+    page = opened()
+    page.set_viewport_size({"width": 420, "height": 900})
+    page.wait_for_timeout(100)
+    wide = (
+        "[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth + 40)"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    assert page.evaluate(f"{wide}.length") > 0
+    left = f"{wide}.map(each => each.querySelector('tbody td, tbody th').getBoundingClientRect().left)"
+    before = page.evaluate(left)
+    page.evaluate(f"{wide}.forEach(each => each.scrollLeft = 1000)")
+    assert page.evaluate(f"{wide}.every(each => each.scrollLeft > 0)")
+    assert page.evaluate(left) == before

@@ -325,7 +325,7 @@ ADDITIONS = {
     "a window after the end": (
         "record: {q: {queue: switch-0->host-3, every: 1 ms}}\n"
         "measure: {a: {kind: max-queue, of: switch-0->host-3, window: 5 ms .. 50 ms}}",
-        "f.yaml:11:54: measure.a.window: ends after the run (10 ms)",
+        "f.yaml:11:54: measure.a.window: ends after the run (10 ms); end it by then, or leave it out",
     ),
     "a control scheme that does not exist": (
         "control: {qcm: {gain: 3}}",

@@ -177,9 +177,7 @@ def test_only_where_the_machine_disturbed_trials_other_programs_are_to_end() -> 
 
 def test_a_regular_search_of_few_trials_needs_no_estimate_and_no_remedy() -> None:
     seen = [outcome(load, passed=load < TRUE_FPS) for load in (1.5e5, 6e5)]
-    assert text_of(seen, regular=True) == (
-        "NDR, 2 trials were enough for the rate, and too few for a best estimate besides."
-    )
+    assert text_of(seen, regular=True) == ("NDR, 2 trials settled the rate; a best estimate would need more.")
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def execute(words: Sequence[str], *, prepare: Callable[[], None] | None = None) 
             sys.stdout.write(_TO_TRY)
             return 0
         words = _asking_for_help(words)
-        application(_known(_command_of(words)))(list(words), prog_name="weir")
+        application(_known(_command_of(words), words))(list(words), prog_name="weir")
     except SystemExit as end:
         if as_json and end.code == InputError.exit_code:
             _print_json_error("UsageError", "the command line is wrong: see the message on stderr", [])
@@ -261,6 +261,14 @@ _CALLED_OTHERWISE = {
     "diagnose": "analyze analyse why explain",
 }
 """Words that people try, by the command that they mean."""
+_OPTIONS_OTHERWISE = {
+    "--rtt": "--delay is that of one way, half of the round trip: --delay 40ms for 80 ms",
+    "--latency": "--delay is that of one way: --delay 40ms",
+    "--bandwidth": "--rate is that of the link: --rate 20mbit",
+    "--output": "results go to --out DIR",
+    "--verbose": "what matters is printed; WEIRLAB_DEBUG=1 shows the traceback of an error",
+}
+"""Options that people try and that no command has."""
 _MORE = {
     "scenarios": "'weir scenarios NAME --copy FILE' gives you one to change",
     "run": "'weir run incast' is one to start with",
@@ -290,10 +298,19 @@ def _meant(word: str) -> str:
     return f"{lead}; 'weir --help' lists them, and 'weir scenarios' what can be run"
 
 
-def _known(command: str | None) -> str | None:
-    """The command. Raises InputError, with what may be meant, where there is none of that name."""
-    if command and command not in COMMANDS and "_WEIR_COMPLETE" not in os.environ:
+def _known(command: str | None, words: Sequence[str]) -> str | None:
+    """The command. Raises InputError, with what may be meant, where there is none of that name, or an option
+    that other tools have and no command here."""
+    if "_WEIR_COMPLETE" in os.environ:
+        return command
+    if command and command not in COMMANDS:
         raise InputError(_meant(command))
+    for word in words:
+        option, *_ = word.partition("=")
+        if word == "--":
+            break
+        if option in _OPTIONS_OTHERWISE:
+            raise InputError(f"{option}: there is no such option; {_OPTIONS_OTHERWISE[option]}")
     return command
 
 

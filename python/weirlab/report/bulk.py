@@ -41,8 +41,10 @@ def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple
     plots = bulk_plots(measurement_table(campaign), interval_table(campaign), labels)
     scenario = campaign.plan.scenario
     places = len(campaign.plan.places())
+    answer = [*advice.splitlines()[:1], *campaign_sentences(campaign, found)] if found else []
     lead: list[Block] = [
         *status_callouts(manifest),
+        *([Text(" ".join(answer))] if answer else []),
         Numbers(
             [
                 Card(
@@ -63,10 +65,10 @@ def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple
     ]
     results: list[Block] = [*point_tables(found, scenario.name, campaign.plan.cycles)]
     results += [Text(_joined_text(transports)) for transports in campaign.joined]
-    picture = campaign_picture(scenario)
-    sections = [Section("Results", results), *([] if picture is None else [Section("Path", [picture])])]
-    if advice:
-        sections.append(Section("Advice", [Text(line) for line in advice.splitlines()]))
+    sections = [Section("Advice", [Text(line) for line in advice.splitlines()])] if advice else []
+    sections.append(Section("Results", results))
+    if (picture := campaign_picture(scenario)) is not None:
+        sections.append(Section("Path", [picture]))
     if any(math.isfinite(point.loaded_p95_s) for point in found):
         sections.append(Section("Latency under load", [_latency_table(found)]))
     loads = loads_table(found)

@@ -205,7 +205,7 @@ def _half_text(goal: GoalResult, found: HalfLoad, busy: bool) -> str:
     basis = f"95 % interval, {found.trials} trials{left_out}"
     if not found.is_usable:
         if goal.regular:
-            return f"{found.trials} trials were enough for the rate, and too few for a best estimate besides."
+            return f"{found.trials} trials settled the rate; a best estimate would need more."
         half, wide = "half of the trials pass somewhere", "which is too wide to use"
         match [end and number(end * factor, 3) for end in (found.low_fps, found.high_fps)]:
             case str(low), str(high):

@@ -113,14 +113,16 @@ def diagnosis_sentences(findings: Sequence[Finding], looked: Coverage | None) ->
         if looked is not None and looked.reasons:
             return ["Nothing was found, but the capture does not show enough to look for everything."]
         return ["Nothing was found that limited the flows or went wrong."]
-    problems = list(dict.fromkeys(each.title for each in findings if each.verdict == "problem"))
-    notices = list(dict.fromkeys(each.title for each in findings if each.verdict != "problem"))
-    parts = [
-        f"{name}: {', '.join(titles[:3])}{f' and {len(titles) - 3} more' if len(titles) > 3 else ''}"
-        for name, titles in (("Problems", problems), ("Notices", notices))
-        if titles
-    ]
-    return [f"{part}." for part in parts]
+    # What a capture shows badly comes after what happened to its flows.
+    ordered = sorted(findings, key=lambda each: (each.verdict != "problem", each.kind.startswith("capture")))
+    first, *_ = ordered
+    flows = sum(each.title == first.title for each in findings)
+    where = f" in {flows} flows; of the first" if flows > 1 else ""
+    what = first.text.partition(". ")[0].removesuffix(".")
+    others = list(dict.fromkeys(each.title for each in ordered if each.title != first.title))
+    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+    also = [f"Also: {'; '.join(others[:3])}{more}."] if others else []
+    return [f"{first.verdict.capitalize()}: {first.title}{where}: {what}.", *also]
 
 
 def flow_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[Table]:

@@ -52,7 +52,10 @@ def check_measures(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
 def _faults(scenario: Scenario, layout: Layout, measure: Measure, path: Where) -> Iterator[Fault]:
     window = measure.limits
     if window is not None and scenario.run.duration is not None and window.high > scenario.run.duration:
-        yield (*path, "window"), f"ends after the run ({scenario.run.duration})"
+        yield (
+            (*path, "window"),
+            f"ends after the run ({scenario.run.duration}); end it by then, or leave it out",
+        )
     absent = [each.name for each in _hotspots(measure) if each.name not in scenario.hotspots]
     if absent:
         hint = did_you_mean(absent[0], scenario.hotspots)

@@ -93,7 +93,7 @@ def _recorded(
 def _ends_late(scenario: Scenario, name: str, window: Interval[Span] | None) -> Iterator[Fault]:
     duration = scenario.run.duration
     if window is not None and duration is not None and window.high > duration:
-        yield ("record", name, "window"), f"ends after the run ({duration})"
+        yield ("record", name, "window"), f"ends after the run ({duration}); end it by then, or leave it out"
 
 
 def _twice(
