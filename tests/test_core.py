@@ -167,6 +167,7 @@ def test_frames_are_conserved_and_columns_have_one_length() -> None:
         "input-overrun",
         "link-down",
         "buffer-full",
+        "watchdog",
     ]
 
 

@@ -219,3 +219,22 @@ def test_drop_tail_fills_the_same_buffer() -> None:
     wait, rate, _ = standing({})
     assert wait > 100
     assert rate > 0.95 * 50 * 1518 / 1538
+
+
+def test_red_settles_at_the_average_whose_drops_an_overload_needs() -> None:
+    text = """weirlab: 1
+name: red
+network: {kind: dumbbell, pairs: 1, access: {rate: 1 Gbit/s}, bottleneck: {rate: 10 Mbit/s, framing: none}}
+queues: {out: {at: left->right, kind: red, min: 20 kB, max: 60 kB, p_max: 20 %, limit: 1 MB}}
+traffic: {load: {from: left-0, to: right-0, source: {kind: constant, rate: 12.5 Mbit/s, frame_size: 1250 B}}}
+run: {duration: 200 s}
+record: {queue: {queue: left->right, every: 1 s}}
+"""
+    records = simulate(loads(text), [1, 2], threads=1)
+    ports = dict(records["port_names"].select("name", "port").iter_rows())
+    rows = records["intervals"].filter(pl.col("port") == ports["left->right"], pl.col("t_ps") > 20e12)
+    dropped, sent = rows.get_column("drops").sum(), rows.get_column("frames").sum()
+    assert dropped / (dropped + sent) == pytest.approx(0.2, rel=0.005)
+    # The distances are uniform in 1 .. 1/p, so that 2 p / (1 + p) of the frames are dropped: p = 1/9.
+    average = 20_000 + 40_000 * (1 / 9) / 0.2
+    assert rows.get_column("queue_byte_ps").sum() / (rows.height * 1e12) == pytest.approx(average, rel=0.03)

@@ -9,7 +9,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from weirlab.analysis.cycles import pause_cycles
 from weirlab.measures.signals import pause_time
+from weirlab.records import Records
+from weirlab.report.control import deadlocks
 from weirlab.runs import run, simulate
 from weirlab.scenario import load, loads
 
@@ -84,3 +87,77 @@ def test_the_ready_made_network_loses_no_frame_of_its_storage() -> None:
     records = simulate(load("pfc"), [1], threads=1)
     dropped = dict(records.named("drops").group_by("flow_name").agg(pl.col("frames").sum()).iter_rows())
     assert {name.split("/")[0] for name in dropped} == {"local"}
+
+
+def test_holds_are_traced_to_the_output_where_it_began() -> None:
+    records = simulate(load("pfc"), [1, 2], threads=1)
+    names = dict(records["port_names"].select("port", "name").iter_rows())
+    causes = records["hold_causes"]
+    of_host = causes.filter(pl.col("root_port").replace_strict(names) == "level1-1->host-4")
+    depths = {(names[row["port"]], row["depth"]) for row in of_host.iter_rows(named=True)}
+    way = {
+        ("level2-0->level1-1", 1),
+        ("level1-0->level2-0", 2),
+        *((f"host-{i}->level1-0", 3) for i in range(3)),
+    }
+    assert depths == way
+    assert causes.get_column("stops").sum() == records["buffer_inputs"].get_column("stops").sum()
+
+
+def test_a_ring_stands_still_for_good_and_is_reported() -> None:
+    scenario = load("pfc-deadlock")
+    (cycle,) = pause_cycles(scenario)
+    assert "class 3" in cycle
+    records = simulate(scenario, [1, 2, 3], threads=1)
+    assert records["deadlocks"].get_column("replicate").unique().to_list() == [0, 1, 2]
+    closed = records["deadlocks"].get_column("since_ps").max()
+    late = records["deliveries"].filter(pl.col("t_ps") > closed + 100_000_000)
+    assert late.height > 0
+    assert late.get_column("frames").sum() == 0, "nothing moves after it has closed"
+    (first, *_) = deadlocks(records)
+    assert first.startswith("Deadlock in replicate 0: class 3 is held at ")
+    watched = scenario.assign(
+        {"buffers.all.watchdog": {"poll": "50 us", "detection": "100 us", "restoration": "100 us"}}
+    )
+    broken = simulate(watched, [1, 2, 3], threads=1)
+    assert broken["storms"].height > 0
+    late = broken["deliveries"].filter(pl.col("t_ps") > closed + 500_000_000)
+    assert late.get_column("frames").sum() > 0, "the watchdog breaks it"
+    causes = broken.named("drops").get_column("cause_name").unique().to_list()
+    assert causes == ["watchdog"]
+
+
+def test_traffic_that_leaves_the_ring_at_once_does_not_deadlock() -> None:
+    beside = {f"traffic.to-{(i + 2) % 4}.to": f"host-{(i + 1) % 4}" for i in range(4)}
+    records = simulate(load("pfc-deadlock").assign(beside), [1], threads=1)
+    assert records["deadlocks"].is_empty()
+
+
+def test_the_watchdog_saves_the_innocent_from_a_storm() -> None:
+    scenario = load("pfc-storm")
+    records = simulate(scenario, [1], threads=1)
+    storm = records.named("storms").row(0, named=True)
+    assert storm["port_name"] == "level1-1->host-4"
+    assert storm["found_ps"] == 800_000_000, (
+        "the second look that sees it is that of 0.4 ms, and 0.4 ms later"
+    )
+    assert storm["over_ps"] is not None
+    assert set(records.named("drops").get_column("cause_name")) == {"watchdog"}
+    alone = simulate(scenario.assign({"buffers.all.watchdog.action": "alert"}), [1], threads=1)
+    assert alone["drops"].is_empty()
+
+    def innocent(found: Records) -> int:
+        names = dict(found["traffic_names"].select("name", "traffic").iter_rows())
+        rows = found["deliveries"].filter(pl.col("traffic") == names["innocent"], pl.col("t_ps") > 1e9)
+        return int(rows.get_column("frames").sum())
+
+    assert innocent(records) > 2 * innocent(alone)
+
+
+def test_a_victim_waits_in_the_class_of_others_and_not_in_its_own() -> None:
+    def delay(number: int) -> float:
+        records = simulate(load("pfc-victim", {"traffic.victim.class": number}), [1], threads=1)
+        rows = records.named("flows").filter(pl.col("flow_name").str.starts_with("victim"))
+        return float(rows.select(pl.col("delay_sum_ps") / pl.col("delivered_frames")).item())
+
+    assert delay(3) > 5 * delay(0)

@@ -4,11 +4,12 @@
 //! A port has an event only while something waits.
 //!
 //! Reading order: this file, the way of a frame over plain ports; `fed`, ports that pull their sources; `switch`, ports that are put together of
-//! parts, with `managed`, `marks`, `overruns`, `notifying`, `pausing`, `wire`, and with shared memories `memories`, `buffers`, with pools `pools`; `hosts`, with queues of
+//! parts, with `managed`, `marks`, `overruns`, `notifying`, `pausing`, `wire`, and with shared memories `memories`, `buffers`, with pools `pools`, `storms`, `deadlocks`; `hosts`, with queues of
 //! their own; `tasks`, what is to happen later; `script`, what happens in the course of a run. The parts of which ports and hosts consist are in
 //! [`crate::control`]: they know no fabric.
 
 mod buffers;
+mod deadlocks;
 mod fed;
 mod hosts;
 mod managed;
@@ -20,6 +21,7 @@ mod pausing;
 mod pools;
 mod report;
 mod script;
+mod storms;
 mod switch;
 mod tasks;
 mod wire;

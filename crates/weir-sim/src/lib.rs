@@ -58,8 +58,9 @@ pub use sim::{Sim, SimError};
 pub use tables::Tables;
 pub use tcp::{TcpReceiver, TcpSender};
 pub use totals::{
-    BufferTotals, BurstInterval, BurstTotals, CaptureFile, ClassTotals, ConnectionInterval, ConnectionTotals,
-    ControlFrames, ControlInterval, ControlKind, ControlTotals, Delivery, DropCause, DropTotals, FlowTotals,
-    HoldTotals, InputTotals, LimiterInterval, MarkTotals, MemoryTotals, PortTotals, Totals,
+    BufferTotals, BurstInterval, BurstTotals, CaptureFile, CauseTotals, ClassTotals, ConnectionInterval,
+    ConnectionTotals, ControlFrames, ControlInterval, ControlKind, ControlTotals, DeadlockTotals, Delivery, DropCause,
+    DropTotals, FlowTotals, HoldTotals, InputTotals, LimiterInterval, MarkTotals, MemoryTotals, PortTotals,
+    StormTotals, Totals,
 };
 pub use weir_core::columns::{Column, Table, Values};

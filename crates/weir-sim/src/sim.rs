@@ -312,7 +312,8 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                     let (limited, early) = (self.fabric.limiter_drops(leg), self.fabric.early_drops(leg));
                     let (overrun, lost) = (self.fabric.overrun_drops(leg), lost(leg));
                     let (down, buffer) = (self.fabric.down_drops(leg), self.fabric.buffer_drops(leg));
-                    let elsewhere = limited + early + overrun + down + buffer;
+                    let storm = self.fabric.storm_drops(leg);
+                    let elsewhere = limited + early + overrun + down + buffer + storm;
                     let causes = [
                         (DropCause::QueueFull, self.fabric.drops[leg] - elsewhere),
                         (DropCause::LimiterFull, limited),
@@ -321,6 +322,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                         (DropCause::InputOverrun, overrun),
                         (DropCause::LinkDown, down),
                         (DropCause::BufferFull, buffer),
+                        (DropCause::Watchdog, storm),
                     ];
                     for (cause, frames) in causes.into_iter().filter(|row| row.1 > 0) {
                         dropped += frames;

@@ -109,6 +109,55 @@ pub struct ControlTotals {
     pub buffer_inputs: Vec<InputTotals>,
     /// How often and how long frames of flow control held classes, in order of port and class.
     pub holds: Vec<HoldTotals>,
+    /// Why, of the stops that buffers asked for; in order of port, class, cause and root.
+    pub causes: Vec<CauseTotals>,
+    /// What watchdogs found, in order of time.
+    pub storms: Vec<StormTotals>,
+    /// Holds that wait for each other at the end, in order of port and class.
+    pub deadlocks: Vec<DeadlockTotals>,
+}
+
+/// Why a class of a transmitter was asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CauseTotals {
+    /// The port that was asked.
+    pub port: u32,
+    /// The traffic class.
+    pub class: u8,
+    /// The output that most of what came from there waited for.
+    pub cause: u32,
+    /// The output where it began.
+    pub root: u32,
+    /// How often.
+    pub stops: u64,
+    /// How long all together.
+    pub time: Span,
+    /// How many stops from the root, at most.
+    pub depth: u32,
+}
+
+/// A storm that a watchdog found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StormTotals {
+    /// The port that was held.
+    pub port: u32,
+    /// The traffic class.
+    pub class: u8,
+    /// When it was found.
+    pub found: Time,
+    /// When it was over, if it was.
+    pub over: Option<Time>,
+}
+
+/// A class of a port that is held, and waits for others that are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadlockTotals {
+    /// The port.
+    pub port: u32,
+    /// The traffic class.
+    pub class: u8,
+    /// Since when it is held.
+    pub since: Time,
 }
 
 /// What the buffer of a switch held that is counted at inputs and outputs.
@@ -260,12 +309,22 @@ pub enum DropCause {
     LinkDown,
     /// The buffer that the ports of the switch share had no room.
     BufferFull,
+    /// The watchdog of flow control dropped them in a storm.
+    Watchdog,
 }
 
 impl DropCause {
     /// The names of all causes; the id of a cause is its place.
-    pub const NAMES: [&str; 7] =
-        ["queue-full", "link-loss", "limiter-full", "queue-early", "input-overrun", "link-down", "buffer-full"];
+    pub const NAMES: [&str; 8] = [
+        "queue-full",
+        "link-loss",
+        "limiter-full",
+        "queue-early",
+        "input-overrun",
+        "link-down",
+        "buffer-full",
+        "watchdog",
+    ];
 
     /// The place of its name.
     pub fn id(self) -> u32 {

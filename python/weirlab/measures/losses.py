@@ -36,7 +36,10 @@ class Drops(PortMeasure):
     """Frames dropped at the ports; 0 where operation was lossless."""
 
     kind: Literal["drops"]
-    cause: Literal["queue-full", "limiter-full", "queue-early", "input-overrun"] | None = None
+    cause: (
+        Literal["queue-full", "limiter-full", "queue-early", "input-overrun", "buffer-full", "watchdog"]
+        | None
+    ) = None
     """Data that the queue of the port had no room for, that the queues of rate limiters before the port of a
     host had no room for, that the management of the queue dropped before it was full, or that was lost at an
     input before the queue. Absent: all that the port counts, notifications in the lane of the data too; what

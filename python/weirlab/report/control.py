@@ -47,6 +47,84 @@ def held_in_a_cycle(records: Records) -> list[str]:
     return sentences
 
 
+def deadlocks(records: Records) -> list[str]:
+    """A sentence for each replicate and class at whose end ports wait for each other and will never go on."""
+    if "deadlocks" not in records:
+        return []
+    sentences = []
+    rows = records.named("deadlocks")
+    for (replicate, class_), found in rows.group_by("replicate", "class", maintain_order=True):
+        names = found.get_column("port_name").to_list()
+        since = time_text(max(found.get_column("since_ps").to_list()))
+        sentences.append(
+            f"Deadlock in replicate {replicate}: class {class_} is held at {listed(names, 6)}, each of which "
+            f"waits for others of them alone; none is ever released. It closed at {since}. What waits there "
+            "counts as under way, not as lost."
+        )
+    return sentences
+
+
+def storms(records: Records) -> list[str]:
+    """A sentence for each storm that a watchdog found, of the first replicate that has one."""
+    if "storms" not in records or records["storms"].is_empty():
+        return []
+    rows = records.named("storms").sort("replicate", "found_ps", maintain_order=True)
+    first = rows.row(0, named=True)
+    over = (
+        "and was not over at the end"
+        if first["over_ps"] is None
+        else f"over at {time_text(first['over_ps'])}"
+    )
+    more = "" if rows.height == 1 else f" (and {rows.height - 1} more in the table storms)"
+    return [
+        f"The watchdog found a storm of flow control at {first['port_name']}, class {first['class']}, at "
+        f"{time_text(first['found_ps'])}, {over}{more}."
+    ]
+
+
+def _cause_table(records: Records) -> Table:
+    names = records["port_names"]
+    rows = (
+        records.named("hold_causes")
+        .join(names.select(cause_port="port", cause="name"), on="cause_port", maintain_order="left")
+        .join(names.select(root_port="port", root="name"), on="root_port", maintain_order="left")
+        .group_by("port_name", "class", "cause", "root", maintain_order=True)
+        .agg(
+            pl.col("stops").cast(pl.Float64).sum(),
+            pl.col("stopped_ps").cast(pl.Float64).sum(),
+            pl.col("depth").max(),
+        )
+        .sort("depth", "stopped_ps", descending=[False, True], maintain_order=True)
+    )
+    return Table(
+        "Who was stopped because of whom",
+        [
+            Column("stopped", numeric=False),
+            Column("class"),
+            Column("because of", numeric=False),
+            Column("root", numeric=False),
+            Column("stops from the root"),
+            Column("stops"),
+            Column("time"),
+        ],
+        [
+            [
+                row["port_name"],
+                number(row["class"]),
+                row["cause"],
+                row["root"],
+                number(row["depth"]),
+                number(row["stops"]),
+                time_text(row["stopped_ps"]),
+            ]
+            for row in rows.iter_rows(named=True)
+        ],
+        most=_ROWS,
+        where="tables/hold_causes.parquet",
+        note=_many(records),
+    )
+
+
 def _in_cycles(ports: set[str]) -> set[str]:
     """Those of the ports `a->b` that lead on to others and that others lead to, again and again."""
     while True:
@@ -73,6 +151,8 @@ def control_sections(records: Records) -> list[Section]:
     if "holds" in records and records["holds"].height:
         held = _hold_table(records)
         blocks += [held] if held.rows else []
+    if "hold_causes" in records and records["hold_causes"].height:
+        blocks.append(_cause_table(records))
     if "buffer_inputs" in records and records["buffer_inputs"].height:
         blocks.append(_input_table(records))
     return [Section("Congestion control", blocks)] if blocks else []

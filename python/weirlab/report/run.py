@@ -15,7 +15,7 @@ from weirlab.heavy import np
 from weirlab.measures.rows import frame_counts
 from weirlab.plots.style import Plot, scaled
 from weirlab.records import Records
-from weirlab.report.control import control_sections, held_in_a_cycle
+from weirlab.report.control import control_sections, deadlocks, held_in_a_cycle, storms
 from weirlab.report.page import (
     Block,
     Callout,
@@ -143,7 +143,7 @@ def run_sentences(records: Records, *, kept: bool) -> list[str]:
         rate = f"{number(bits * factor)} {unit} delivered in {time}{each}."
         sentences = [f"{lost}: {rate}" if sent else "Nothing was sent before the run ended."]
     sentences += _worst_ports(records)
-    return sentences + held_in_a_cycle(records)
+    return sentences + storms(records) + deadlocks(records) + held_in_a_cycle(records)
 
 
 def replicates_told(records: Records, measures: pl.DataFrame) -> list[str]:
@@ -321,7 +321,7 @@ def _lead(records: Records, end_ps: int, replicates: int, *, kept: bool) -> Sequ
     blocks: list[Block] = [Numbers(cards)]
     if sent == 0:
         blocks.append(Callout("Nothing was sent", "No source sent a frame before the run ended.", "bad"))
-    if held := held_in_a_cycle(records):
+    if held := deadlocks(records) + held_in_a_cycle(records):
         blocks.append(Callout("Ports hold each other", " ".join(held), "bad"))
     return blocks
 

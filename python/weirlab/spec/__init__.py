@@ -93,6 +93,26 @@ class AqmPie(Part):
     """Whether ECN-capable frames are marked instead of dropped, while few are."""
 
 
+class AqmRed(Part):
+    """See `Red`."""
+
+    kind: Literal["red"] = "red"
+    min_bytes: int
+    """Average below which nothing is dropped."""
+    max_bytes: int
+    """Average from which on everything is."""
+    p_max: float
+    """Probability just below the upper threshold."""
+    weight: float
+    """Weight of what waits now in the average, above 0 and at most 1; 1: there is no average."""
+    idle_ps: int
+    """What a frame takes: the average decays with as many frames while nothing waits; 0: it stands still."""
+    gentle: bool
+    """Whether the probability grows on to 1 at twice the upper threshold."""
+    ecn: bool
+    """Whether ECN-capable frames are marked instead of dropped."""
+
+
 class AqmThreshold(Part):
     """Marks by how much waits; see `crate::marking`."""
 
@@ -298,6 +318,26 @@ class ChangeHold(Part):
     """Port ids."""
     classes: Sequence[int]
     """The traffic classes; all eight hold ports with one queue, too."""
+
+
+class ChangeStorm(Part):
+    """The node of a port asks the other end of its link to stop some classes, again and again."""
+
+    kind: Literal["storm"] = "storm"
+    ports: Sequence[int]
+    """Port ids, of hosts."""
+    classes: Sequence[int]
+    """The traffic classes; all eight are PAUSE."""
+    every_ps: int
+    """Time between two frames."""
+
+
+class ChangeCalm(Part):
+    """It asks no more. What it has asked for runs out."""
+
+    kind: Literal["calm"] = "calm"
+    ports: Sequence[int]
+    """Port ids."""
 
 
 class ChangeRelease(Part):
@@ -1760,6 +1800,10 @@ class SwitchBuffer(Part):
     """How it is shared by output and class. What is in no pool has no limit here."""
     flow_control: FlowControl | None
     """How neighbours are asked to stop; needed where a pool is lossless."""
+    watchdog: Watchdog | None
+    """What the switches do about classes that neighbours hold for too long at their ports; absent:
+    nothing.
+    """
 
 
 class SwitchSpec(Part):
@@ -1906,11 +1950,24 @@ class TransferSpec(Part):
     """How often their state is written down."""
 
 
+class Watchdog(Part):
+    """A watchdog of flow control. See `crate::ethernet::watchdog`."""
+
+    detection_ps: int
+    """For how long a class is held until that is a storm."""
+    poll_ps: int
+    """Time between two looks."""
+    action: WatchdogAction
+    """What is done in a storm."""
+    restoration_ps: int | None
+    """For how long nobody has asked for it until the storm is over; absent: it never is."""
+
+
 AdapterKind = Literal["voq-round-robin"]
 """How a host queues what it sends."""
 
 
-Aqm = AqmCodel | AqmFqCodel | AqmPie | AqmThreshold | AqmDualPi2
+Aqm = AqmCodel | AqmFqCodel | AqmPie | AqmRed | AqmThreshold | AqmDualPi2
 """An active queue management."""
 
 
@@ -1922,7 +1979,17 @@ BufferShare = BufferShareDynamic | BufferShareStatic
 """What a queue may have of the part that it shares with others."""
 
 
-Change = ChangeDown | ChangeUp | ChangeReroute | ChangeRate | ChangeLimit | ChangeHold | ChangeRelease
+Change = (
+    ChangeDown
+    | ChangeUp
+    | ChangeReroute
+    | ChangeRate
+    | ChangeLimit
+    | ChangeHold
+    | ChangeStorm
+    | ChangeCalm
+    | ChangeRelease
+)
 """What changes, at some ports."""
 
 
@@ -2101,3 +2168,7 @@ Stops = Literal["classes", "link"]
 
 Stream = StreamNamed | StreamSplitMix64
 """Where a source's chance comes from."""
+
+
+WatchdogAction = Literal["drop", "forward", "alert"]
+"""What a watchdog does in a storm."""

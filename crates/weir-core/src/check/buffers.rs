@@ -7,7 +7,7 @@ use crate::error::SpecError;
 use crate::ethernet::{headroom, pause};
 use crate::network::Topology;
 use crate::queue::ClassSet;
-use crate::spec::buffers::{Buffer, FlowControl, IngressPool, Share, Stops};
+use crate::spec::buffers::{Buffer, FlowControl, IngressPool, Share, Stops, Watchdog};
 use crate::spec::classes::CLASSES;
 use crate::spec::{Discipline, Engine, Spec};
 use crate::units::{Bytes, Span};
@@ -43,6 +43,9 @@ fn check_buffer(
     } else if let Some(i) = buffer.ingress.iter().position(|pool| pool.lossless.is_some()) {
         let message = "a lossless pool asks neighbours to stop: say how, in the flow control of the buffer";
         return Err(SpecError::new(format!("/ingress/{i}/lossless"), message));
+    }
+    if let Some(watchdog) = &buffer.watchdog {
+        check_watchdog(watchdog).map_err(|error| error.under("/watchdog"))?;
     }
     check_queues(buffer, spec, topology)?;
     buffer.nodes.iter().try_for_each(|&node| check_room(buffer, spec, topology, node))
@@ -148,6 +151,18 @@ fn check_flow_control(how: &FlowControl, buffer: &Buffer, spec: &Spec, topology:
                 port.name
             );
             return Err(SpecError::new(if how.refresh_ps.is_some() { "/refresh_ps" } else { "/quanta" }, message));
+        }
+    }
+    Ok(())
+}
+
+fn check_watchdog(watchdog: &Watchdog) -> Result<(), SpecError> {
+    some_time("poll_ps", watchdog.poll_ps)?;
+    let times = [("detection_ps", Some(watchdog.detection_ps)), ("restoration_ps", watchdog.restoration_ps)];
+    for (name, time) in times {
+        if let Some(time) = time.filter(|&time| time < watchdog.poll_ps) {
+            let message = format!("at least the time between two looks, {} (got {time})", watchdog.poll_ps);
+            return Err(SpecError::new(format!("/{name}"), message));
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use crate::network::Topology;
 use crate::spec::classes::CLASSES;
 use crate::spec::events::{Change, Event};
 use crate::spec::{Discipline, Engine, Spec};
-use crate::units::Time;
+use crate::units::{Bytes, Span, Time};
 
 pub(super) fn check_events(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
     if spec.events.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn check_events(spec: &Spec, topology: &Topology) -> Result<(), SpecE
 /// A link goes down when it is up, and up when it is down; a class is held when it is not, and released when it is. Rates and
 /// limits have no end here: one replaces the other.
 fn check_turns(events: &[Event], topology: &Topology) -> Result<(), SpecError> {
-    let (mut down, mut held) = (BTreeSet::new(), BTreeSet::new());
+    let (mut down, mut held, mut stormy) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut in_time: Vec<(usize, &Event)> = events.iter().enumerate().collect();
     in_time.sort_by_key(|(_, event)| event.at_ps);
     for (i, event) in in_time {
@@ -57,6 +57,8 @@ fn check_turns(events: &[Event], topology: &Topology) -> Result<(), SpecError> {
                         is_new(held.remove(&(port, class)), &format!("class {class} is not held"))
                     })?;
                 }
+                Change::Storm { .. } => is_new(stormy.insert(port), "a storm goes on already")?,
+                Change::Calm { .. } => is_new(stormy.remove(&port), "there is no storm")?,
                 Change::Reroute { .. } | Change::Rate { .. } | Change::Limit { .. } => {}
             }
         }
@@ -73,7 +75,8 @@ fn check_event(
     if event.at_ps > Time::ZERO + MAX_DURATION {
         return Err(SpecError::new("/at_ps", format!("an event within {MAX_DURATION} (got {})", event.at_ps)));
     }
-    if event.change.is_of_links() && !spec.control.is_off() {
+    let by_buffer = |node: u32| spec.buffers.iter().any(|own| own.flow_control.is_some() && own.nodes.contains(&node));
+    if event.change.is_of_links() && (!spec.control.is_off() || (0..).take(topology.nodes.len()).any(by_buffer)) {
         let message = "links go down in networks without BCN, QCN, DCQCN and PAUSE only";
         return Err(SpecError::new("/change", message));
     }
@@ -82,7 +85,14 @@ fn check_event(
         let at = format!("/change/ports/{j}");
         check_port(port, topology).map_err(|error| error.under(&at))?;
         let found = &topology.ports[port as usize];
-        let is_held = spec.control.pause.iter().any(|pause| pause.nodes.contains(&found.to));
+        if matches!(event.change, Change::Storm { .. } | Change::Calm { .. }) {
+            if !topology.is_host(found.from) {
+                let message = format!("hosts ask to stop in a storm (got '{}')", found.name);
+                return Err(SpecError::new(at, message));
+            }
+            continue;
+        }
+        let is_held = spec.control.pause.iter().any(|pause| pause.nodes.contains(&found.to)) || by_buffer(found.to);
         if topology.is_host(found.from) && (is_held || limited.contains(&found.from)) {
             let message = "a host that has rate limiters or can be paused keeps its frames in queues of its own";
             return Err(SpecError::new(at, format!("{message} (got '{}')", found.name)));
@@ -130,6 +140,38 @@ fn check_event(
                 None => Ok(()),
             }
         }
+        Change::Storm { ports, classes, every_ps } => check_storm(ports, classes, *every_ps, topology, disciplines),
         _ => Ok(()),
     }
+}
+
+fn check_storm(
+    ports: &[u32],
+    classes: &[u8],
+    every: Span,
+    topology: &Topology,
+    disciplines: &BTreeMap<u32, &Discipline>,
+) -> Result<(), SpecError> {
+    let error = |place: &str, message: String| Err(SpecError::new(format!("/change/{place}"), message));
+    if classes.is_empty() || classes.iter().any(|&class| class >= CLASSES) {
+        return error("classes", format!("some of the classes 0 to {} (got {classes:?})", CLASSES - 1));
+    }
+    let is_all = (0..CLASSES).all(|class| classes.contains(&class));
+    for &port in ports {
+        let (own, back) = (&topology.ports[port as usize], &topology.ports[port as usize ^ 1]);
+        let least = (Bytes::new(64) + own.link.framing_bytes) / own.link.rate_bps;
+        if every <= least {
+            return error(
+                "every_ps",
+                format!("longer than such a frame takes on '{}', {least} (got {every})", own.name),
+            );
+        }
+        if !is_all && !matches!(disciplines.get(&(port ^ 1)), Some(Discipline::Classes(_))) {
+            return error(
+                "classes",
+                format!("port '{}' has one queue for all classes, which stop together", back.name),
+            );
+        }
+    }
+    Ok(())
 }

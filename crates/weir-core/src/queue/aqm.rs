@@ -4,6 +4,7 @@ pub mod codel;
 pub mod dual_pi2;
 pub mod fq_codel;
 pub mod pie;
+pub mod red;
 
 use std::collections::VecDeque;
 
@@ -11,6 +12,7 @@ use self::codel::Codel;
 use self::dual_pi2::DualPi2;
 use self::fq_codel::FqCodel;
 use self::pie::Pie;
+use self::red::Red;
 use super::limit::Limit;
 use crate::marking::{Ecn, Marker};
 use crate::rng::Stream;
@@ -142,6 +144,7 @@ enum Discipline<H> {
     DropTail(Fifo<H>),
     Codel { control: Codel, queue: Fifo<H> },
     Pie { control: Pie, queue: Fifo<H> },
+    Red { control: Red, queue: Fifo<H> },
     Threshold { marker: Marker, queue: Fifo<H> },
     FqCodel(FqCodel<H>),
     DualPi2(DualPi2<H>),
@@ -152,6 +155,7 @@ impl<H: Copy> Managed<H> {
         let discipline = match aqm {
             Aqm::Codel(spec) => Discipline::Codel { control: Codel::new(*spec), queue: Fifo::new() },
             Aqm::Pie(spec) => Discipline::Pie { control: Pie::new(*spec, stream), queue: Fifo::new() },
+            Aqm::Red(spec) => Discipline::Red { control: Red::new(*spec, stream), queue: Fifo::new() },
             Aqm::Threshold(spec) => Discipline::Threshold { marker: Marker::new(spec, stream), queue: Fifo::new() },
             Aqm::FqCodel(spec) => Discipline::FqCodel(FqCodel::new(*spec, stream.next_u64())),
             Aqm::DualPi2(spec) => Discipline::DualPi2(DualPi2::new(*spec)),
@@ -196,6 +200,12 @@ impl<H: Copy> Managed<H> {
                     queue.push(frame);
                 }
             }
+            Discipline::Red { control, queue } => {
+                if let Some(frame) = control.admit(frame, backlog) {
+                    backlog.enter(&frame);
+                    queue.push(frame);
+                }
+            }
             Discipline::Threshold { marker, queue } => {
                 backlog.enter(&frame);
                 let strikes = !serves && marker.on_frame(Bytes::new(backlog.bytes));
@@ -217,6 +227,11 @@ impl<H: Copy> Managed<H> {
                 control.update_until(now, backlog);
                 let frame = backlog.take(queue)?;
                 control.on_departure(now, &frame, backlog);
+                Some(frame)
+            }
+            Discipline::Red { control, queue } => {
+                let frame = backlog.take(queue)?;
+                control.on_departure(now, backlog.bytes);
                 Some(frame)
             }
             Discipline::DropTail(queue) | Discipline::Threshold { queue, .. } => backlog.take(queue),
@@ -253,6 +268,7 @@ impl<H: Copy> Managed<H> {
             Discipline::DropTail(queue)
             | Discipline::Codel { queue, .. }
             | Discipline::Pie { queue, .. }
+            | Discipline::Red { queue, .. }
             | Discipline::Threshold { queue, .. } => empty(queue),
             Discipline::DualPi2(dual) => dual.queues_mut().into_iter().for_each(empty),
             Discipline::FqCodel(fq) => fq.queues_mut().for_each(empty),
@@ -270,6 +286,7 @@ impl<H: Copy> Managed<H> {
             Discipline::DropTail(queue)
             | Discipline::Codel { queue, .. }
             | Discipline::Pie { queue, .. }
+            | Discipline::Red { queue, .. }
             | Discipline::Threshold { queue, .. } => ([Some(queue), None], None),
             Discipline::DualPi2(dual) => (dual.queues().map(Some), None),
             Discipline::FqCodel(fq) => ([None, None], Some(fq.queues())),

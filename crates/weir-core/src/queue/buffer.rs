@@ -61,6 +61,8 @@ pub struct Buffer {
     ingress: Side,
     egress: Side,
     inputs: Vec<Input>,
+    /// Bytes by input, output and class.
+    among: Vec<[u64; 8]>,
 }
 
 /// The pools of one side and what each queue has of them.
@@ -165,7 +167,8 @@ impl Buffer {
             let (size, reserved) = (pool.bytes.unwrap_or(spec.bytes).count(), pool.reserved_bytes.count());
             egress.add(&pool.classes, Pool { size, used: 0, share: pool.share, reserved, xon_offset: None });
         }
-        Buffer { total: SharedMemory::new(spec.bytes, None), limit, ingress, egress, inputs }
+        let among = vec![[0; 8]; ports * ports];
+        Buffer { total: SharedMemory::new(spec.bytes, None), limit, ingress, egress, inputs, among }
     }
 
     /// A frame comes at `now`.
@@ -183,6 +186,8 @@ impl Buffer {
             return Entered::Dropped;
         }
         self.egress.change(output, class, |held| held + bytes);
+        let ports = self.egress.queues.len();
+        self.among[input * ports + output][class] += bytes;
         self.total.add(now, size);
         let counters = &mut of_input.counters[class];
         let used = of_input.used[class];
@@ -205,6 +210,8 @@ impl Buffer {
         self.inputs[input].used[class] -= of_headroom;
         self.ingress.change(input, class, |held| held - (bytes - of_headroom));
         self.egress.change(output, class, |held| held - bytes);
+        let ports = self.egress.queues.len();
+        self.among[input * ports + output][class] -= bytes;
         self.total.take(now, size);
         let goes_on = self.inputs[input].stopped.contains(passage.class) && self.is_below(input, class);
         if goes_on {
@@ -212,6 +219,13 @@ impl Buffer {
             of_input.stopped = of_input.stopped.without(ClassSet::of(passage.class));
         }
         goes_on
+    }
+
+    /// The outputs that frames of `class` wait for that came over an input, with what waits.
+    pub fn waits(&self, input: usize, class: u8) -> impl Iterator<Item = (usize, Bytes)> + '_ {
+        let ports = self.egress.queues.len();
+        let outputs = self.among[input * ports..][..ports].iter().map(move |bytes| bytes[usize::from(class)]);
+        outputs.enumerate().filter(|row| row.1 > 0).map(|(output, bytes)| (output, Bytes::new(bytes)))
     }
 
     /// The classes that are stopped at an input.

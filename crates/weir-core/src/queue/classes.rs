@@ -195,6 +195,17 @@ impl<H: Copy> Classes<H> {
         self.list.iter_mut().flat_map(|class| class.queue.clear()).collect()
     }
 
+    /// Drops all that waits of `class`; the caller has it.
+    pub(super) fn clear_class(&mut self, now: Time, class: u8) -> Vec<H> {
+        self.settle(now);
+        let queue = &mut self.list[usize::from(self.places[usize::from(class)])];
+        queue.arrivals.clear();
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.on_empty(class);
+        }
+        queue.queue.clear()
+    }
+
     /// Whether a frame waits that is not held.
     pub(super) fn is_ready(&self) -> bool {
         let may_go = |class: &Class<H>| self.scheduler.is_none() || !self.held.contains(class.number);

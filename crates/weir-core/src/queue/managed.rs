@@ -66,6 +66,12 @@ impl<H: Copy> Port<H> {
         self.tell_managed(now, |managed| managed.clear(now)).unwrap_or_default()
     }
 
+    /// Drops all that waits of `class`, and gives it back, where there are queues for classes. Nothing is sent ahead.
+    pub fn purge_class(&mut self, now: Time, class: u8) -> Vec<H> {
+        self.settle_managed(now);
+        self.tell_managed(now, |managed| managed.clear_class(now, class)).unwrap_or_default()
+    }
+
     /// As [`Port::count_drop`], of a frame of `class`.
     pub fn count_drop_of(&mut self, now: Time, size: Bytes, class: u8) {
         self.count_drop(now, size);

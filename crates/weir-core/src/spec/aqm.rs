@@ -20,6 +20,8 @@ pub enum Aqm {
     FqCodel(FqCodel),
     /// See [`Pie`].
     Pie(Pie),
+    /// See [`Red`].
+    Red(Red),
     /// Marks by how much waits; see [`crate::marking`].
     Threshold(Marking),
     /// See [`DualPi2`].
@@ -75,6 +77,27 @@ pub struct Pie {
     pub ecn: bool,
 }
 
+/// Drops what arrives by chance, the more likely the longer the queue was on average. See [`crate::queue::aqm::red`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Red {
+    /// Average below which nothing is dropped.
+    pub min_bytes: Bytes,
+    /// Average from which on everything is.
+    pub max_bytes: Bytes,
+    /// Probability just below the upper threshold.
+    pub p_max: f64,
+    /// Weight of what waits now in the average, above 0 and at most 1; 1: there is no average.
+    pub weight: f64,
+    /// What a frame takes: the average decays with as many frames while nothing waits; 0: it stands still.
+    pub idle_ps: Span,
+    /// Whether the probability grows on to 1 at twice the upper threshold.
+    pub gentle: bool,
+    /// Whether ECN-capable frames are marked instead of dropped.
+    pub ecn: bool,
+}
+
 /// Two queues, one for frames whose senders answer marks in proportion, with coupled marks. See
 /// [`crate::queue::aqm::dual_pi2`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,6 +148,7 @@ impl Aqm {
             Aqm::Codel(codel) => codel.ecn,
             Aqm::FqCodel(fq) => fq.ecn,
             Aqm::Pie(pie) => pie.ecn,
+            Aqm::Red(red) => red.ecn,
             Aqm::Threshold(_) | Aqm::DualPi2(_) => true,
         }
     }
@@ -151,6 +175,14 @@ impl Aqm {
                 above_zero("/target_ps", pie.target_ps)?;
                 check_controller(pie.update_ps, pie.alpha, pie.beta)
             }
+            Aqm::Red(red) => {
+                if red.max_bytes <= red.min_bytes {
+                    let message = format!("above the lower threshold, {} (got {})", red.min_bytes, red.max_bytes);
+                    return Err(SpecError::new("/max_bytes", message));
+                }
+                among("/p_max", red.p_max, 0.0..=1.0)?;
+                among("/weight", red.weight, LEAST_WEIGHT..=1.0)
+            }
             Aqm::Threshold(marking) => marking.check(),
             Aqm::DualPi2(dual) => dual.check(),
         }
@@ -172,6 +204,8 @@ impl DualPi2 {
 /// So that a run of days does not do nothing but update.
 const LEAST_UPDATE: Span = Span::from_us(1);
 const MAX_WEIGHT: f64 = 1e6;
+/// So that an average is one.
+const LEAST_WEIGHT: f64 = 1e-9;
 const MAX_COUPLING: f64 = 1e3;
 /// So that no queue waits forever.
 const LEAST_SHARE: f64 = 1e-3;
@@ -236,6 +270,19 @@ mod tests {
         assert_eq!(place(Aqm::Pie(Pie { update_ps: Span::ZERO, ..pie })), "/update_ps");
         assert_eq!(place(Aqm::Pie(Pie { alpha: f64::NAN, ..pie })), "/alpha");
         assert_eq!(place(Aqm::Pie(Pie { beta: -1.0, ..pie })), "/beta");
+        let red = Red {
+            min_bytes: Bytes::new(5),
+            max_bytes: Bytes::new(15),
+            p_max: 0.1,
+            weight: 0.002,
+            idle_ps: Span::ZERO,
+            gentle: true,
+            ecn: false,
+        };
+        assert_eq!(place(Aqm::Red(Red { max_bytes: Bytes::new(5), ..red })), "/max_bytes");
+        assert_eq!(place(Aqm::Red(Red { p_max: 1.1, ..red })), "/p_max");
+        assert_eq!(place(Aqm::Red(Red { weight: 0.0, ..red })), "/weight");
+        assert_eq!(Aqm::Red(red).check(), Ok(()));
         let threshold = Marking { k_min_bytes: Bytes::new(30_000), k_max_bytes: Bytes::new(30_000), p_max: 1.0 };
         assert_eq!(place(Aqm::Threshold(Marking { k_min_bytes: Bytes::new(30_001), ..threshold })), "/k_max_bytes");
         assert_eq!(place(Aqm::Threshold(Marking { p_max: 1.5, ..threshold })), "/p_max");

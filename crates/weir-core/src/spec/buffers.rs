@@ -20,6 +20,36 @@ pub struct Buffer {
     pub egress: Vec<EgressPool>,
     /// How neighbours are asked to stop; needed where a pool is lossless.
     pub flow_control: Option<FlowControl>,
+    /// What the switches do about classes that neighbours hold for too long at their ports; absent: nothing.
+    pub watchdog: Option<Watchdog>,
+}
+
+/// A watchdog of flow control. See [`crate::ethernet::watchdog`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Watchdog {
+    /// For how long a class is held until that is a storm.
+    pub detection_ps: Span,
+    /// For how long nobody has asked for it until the storm is over; absent: it never is.
+    pub restoration_ps: Option<Span>,
+    /// Time between two looks.
+    pub poll_ps: Span,
+    /// What is done in a storm.
+    pub action: WatchdogAction,
+}
+
+/// What a watchdog does in a storm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum WatchdogAction {
+    /// What waits of the class, and what comes, is dropped.
+    Drop,
+    /// The class is sent, whatever the neighbour asks.
+    Forward,
+    /// Nothing: it is reported.
+    Alert,
 }
 
 /// What a queue may have of the part that it shares with others.

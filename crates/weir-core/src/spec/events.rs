@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Limit;
-use crate::units::{Rate, Time};
+use crate::units::{Rate, Span, Time};
 
 /// A change at a time. It takes effect after all else that happens then but for the timers of agents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,6 +59,20 @@ pub enum Change {
         /// The traffic classes; all eight hold ports with one queue, too.
         classes: Vec<u8>,
     },
+    /// The node of a port asks the other end of its link to stop some classes, again and again.
+    Storm {
+        /// Port ids, of hosts.
+        ports: Vec<u32>,
+        /// The traffic classes; all eight are PAUSE.
+        classes: Vec<u8>,
+        /// Time between two frames.
+        every_ps: Span,
+    },
+    /// It asks no more. What it has asked for runs out.
+    Calm {
+        /// Port ids.
+        ports: Vec<u32>,
+    },
     /// They may go again.
     Release {
         /// Port ids.
@@ -78,6 +92,8 @@ impl Change {
             | Change::Rate { ports, .. }
             | Change::Limit { ports, .. }
             | Change::Hold { ports, .. }
+            | Change::Storm { ports, .. }
+            | Change::Calm { ports }
             | Change::Release { ports, .. } => ports,
         }
     }

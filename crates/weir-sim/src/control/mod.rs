@@ -2,32 +2,36 @@
 //!
 //! These are states and models, which know no fabric; it moves them (`fabric::switch`, `fabric::hosts` and their neighbours).
 
+pub(crate) mod held;
 pub(crate) mod host;
 pub(crate) mod overruns;
 pub(crate) mod plan;
 pub(crate) mod point;
 pub(crate) mod pools;
 pub(crate) mod report;
+pub(crate) mod spread;
 pub(crate) mod switching;
 
 use std::collections::BTreeMap;
 
 use weir_core::ethernet::dcqcn::NotificationPoint;
 use weir_core::ethernet::pause::Watermarks;
-use weir_core::ethernet::pfc::{Holds, Says};
+use weir_core::ethernet::pfc::Says;
 use weir_core::ethernet::reaction::{Feedback, Rules};
 use weir_core::host::{Limiters, Limiting, Manner, Paced, Picoseconds};
 use weir_core::marking::Marker;
-use weir_core::queue::Limit;
+use weir_core::queue::{ClassSet, Limit};
 use weir_core::rng::Seed;
 use weir_core::units::{Rate, Span, Time};
 
+use self::held::Held;
 use self::host::{Bounds, Host, NO_POINT, Outlet};
 use self::overruns::Inputs;
 use self::plan::{ControlPlan, Law};
 use self::point::Point;
 use self::pools::Pools;
 use self::report::Levels;
+use self::spread::Spread;
 use self::switching::Switching;
 use self::switching::valve::Valve;
 use crate::boundaries::Boundaries;
@@ -36,7 +40,7 @@ use crate::frames::FrameId;
 use crate::limiting::HostSeries;
 use crate::noticed::ControlProbes;
 use crate::plan::Plan;
-use crate::totals::ControlKind;
+use crate::totals::{ControlKind, StormTotals};
 
 /// All that is beyond plain ports.
 #[derive(Debug)]
@@ -73,6 +77,11 @@ pub(crate) struct Control {
     pub(crate) switching: Option<Box<Switching>>,
     /// Buffers that are counted at inputs and outputs, if there are any.
     pub(crate) pools: Option<Box<Pools>>,
+    /// Who was stopped because of whom, by these buffers.
+    pub(crate) spread: Spread,
+    /// What watchdogs found, and the frames that they dropped at each place of the ways.
+    pub(crate) storms: Vec<StormTotals>,
+    pub(crate) storm_drops: Vec<u64>,
     /// Control frames that were made, and that reached their end.
     pub(crate) made: u64,
     pub(crate) ended: u64,
@@ -84,8 +93,8 @@ pub(crate) struct Extra {
     /// When the current interval ends of a port that is more than a plain one, if intervals are written down.
     pub(crate) boundary: Time,
     pub(crate) tasks: Vec<(Time, Task)>,
-    /// How long its classes are held, once they were.
-    pub(crate) holds: Option<Box<Holds>>,
+    /// What is known of holds of its classes, once they were held.
+    pub(crate) held: Option<Box<Held>>,
     pub(crate) beyond: Beyond,
 }
 
@@ -111,6 +120,8 @@ pub(crate) struct SwitchPort {
     pub(crate) levels: Option<Box<Levels>>,
     /// Whether what waits counts in a buffer with pools.
     pub(crate) is_pooled: bool,
+    /// Classes that the watchdog drops.
+    pub(crate) dropping: ClassSet,
 }
 
 impl Beyond {
@@ -177,6 +188,10 @@ pub(crate) enum Task {
     Repeat,
     /// A switch asks again to stop because of its buffer.
     Renew,
+    /// A node in a storm asks again to stop.
+    Storm,
+    /// The watchdogs of a port look.
+    Look,
     /// A host looks into its buffer.
     Empty,
 }
@@ -201,6 +216,9 @@ impl Control {
             probes: ControlProbes::new(&plan.spec.record.ports, end),
             switching: Switching::new(plan),
             pools: Pools::new(plan),
+            spread: Spread::default(),
+            storms: Vec::new(),
+            storm_drops: Vec::new(),
             made: 0,
             ended: 0,
         };
@@ -375,5 +393,5 @@ fn paced(plan: &Plan, shared: &ControlPlan, flows: &[u32], rate: Rate, seed: See
 }
 
 impl Extra {
-    const NEW: Extra = Extra { boundary: Time::NEVER, tasks: Vec::new(), holds: None, beyond: Beyond::Nothing };
+    const NEW: Extra = Extra { boundary: Time::NEVER, tasks: Vec::new(), held: None, beyond: Beyond::Nothing };
 }

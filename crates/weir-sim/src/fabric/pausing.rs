@@ -6,6 +6,7 @@ use weir_core::queue::{ClassSet, Lane};
 use weir_core::units::{Bytes, Span, Time};
 
 use super::Fabric;
+use super::storms::STORM_FRAME;
 use crate::control::Task;
 use crate::frames::{Body, Frame, Kind};
 use crate::totals::ControlKind;
@@ -102,10 +103,10 @@ impl Fabric<'_> {
     /// A PAUSE frame takes effect at the transmitter of `port`.
     pub(crate) fn hold(&mut self, port: u32, says: Says, length: Option<Span>) {
         let now = self.now;
+        let says = self.watch_request(port, says);
         if !says.stop.is_empty() {
-            let Some(control) = &mut self.control else { return };
-            let holds = control.extras[port as usize].holds.get_or_insert_default();
-            let (_, until) = holds.stop(now, says.stop, length);
+            let Some(held) = self.held(port) else { return };
+            let (_, until) = held.holds.stop(now, says.stop, length);
             self.look(port);
             self.stop_classes(port, says.stop);
             if until != Time::NEVER {
@@ -134,8 +135,8 @@ impl Fabric<'_> {
 
     /// A pause may have run out.
     pub(crate) fn expire(&mut self, port: u32) {
-        let holds = self.control.as_ref().and_then(|control| control.extras[port as usize].holds.as_ref());
-        let classes = holds.map_or(ClassSet::NONE, |holds| holds.run_out(self.now));
+        let held = self.control.as_ref().and_then(|control| control.extras[port as usize].held.as_ref());
+        let classes = held.map_or(ClassSet::NONE, |held| held.holds.run_out(self.now));
         if !classes.is_empty() {
             self.release(port, classes, self.now);
         }
@@ -147,8 +148,8 @@ impl Fabric<'_> {
         self.look(port);
         if let Some(control) = &mut self.control {
             let extra = &mut control.extras[port as usize];
-            if let Some(holds) = &mut extra.holds {
-                holds.go(now, classes);
+            if let Some(held) = &mut extra.held {
+                held.holds.go(now, classes);
             }
             if let Some(host) = extra.beyond.host_mut() {
                 host.held = host.held.without(classes);
@@ -160,6 +161,9 @@ impl Fabric<'_> {
 
     /// The size of the PAUSE frames that the node of `port` sends, and how long they last.
     fn pause_frames(&self, port: u32) -> Option<(Bytes, Option<u16>)> {
+        if self.plan.topology.is_host(self.plan.topology.ports[port as usize].from) {
+            return Some(STORM_FRAME);
+        }
         if let Some(rule) = self.pause_rule(port) {
             return Some((rule.frame_bytes, rule.quanta));
         }

@@ -81,6 +81,7 @@ impl<'p> Fabric<'p> {
             Pause::Xoff => Says::stop(classes),
             Pause::Xon => Says::go(classes),
         };
+        self.trace(input, class, pause);
         let is_due = self.repeat_of(input).is_some_and(|at| *at != Time::NEVER);
         if stopped.is_empty() {
             self.repeat_of(input).into_iter().for_each(|at| *at = Time::NEVER);
@@ -91,6 +92,24 @@ impl<'p> Fabric<'p> {
             Span::ZERO => self.send_pause(input ^ 1, says, input ^ 1),
             delay => self.plan_task(input ^ 1, self.now + delay, Task::Send { says, queue_port: input ^ 1 }),
         }
+    }
+
+    /// Notes why `class` of the transmitter `input` is asked to stop, or that it is not any more.
+    fn trace(&mut self, input: u32, class: u8, pause: Pause) {
+        let (now, node) = (self.now, self.plan.topology.ports[input as usize].to);
+        let Some(control) = &mut self.control else { return };
+        let Some(pools) = &mut control.pools else { return };
+        let number = pools.number(input);
+        let Some(switch) = pools.at(node) else { return };
+        if pause == Pause::Xon {
+            return control.spread.go(now, (input, class));
+        }
+        let most = switch.buffer.waits(number, class).max_by_key(|&(output, bytes)| (bytes, output));
+        let Some((output, _)) = most else { return };
+        let cause = switch.inputs[output] ^ 1;
+        let held = control.extras[cause as usize].held.as_ref();
+        let is_held = held.is_some_and(|held| held.holds.held().contains(class));
+        control.spread.stop(now, (input, class), cause, is_held);
     }
 
     /// When the transmitter `input` is asked again to stop.

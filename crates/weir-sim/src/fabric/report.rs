@@ -61,6 +61,11 @@ impl Fabric<'_> {
         self.control.as_ref().and_then(|control| control.buffer_drops.get(leg)).copied().unwrap_or(0)
     }
 
+    /// Frames dropped at a place of the ways by a watchdog.
+    pub(crate) fn storm_drops(&self, leg: usize) -> u64 {
+        self.control.as_ref().and_then(|control| control.storm_drops.get(leg)).copied().unwrap_or(0)
+    }
+
     /// Frames dropped at a place of [`crate::plan::Plan::route`] that were lost before they reached the queue.
     pub(crate) fn overrun_drops(&self, leg: usize) -> u64 {
         self.control.as_ref().and_then(|control| control.overrun_drops.get(leg)).copied().unwrap_or(0)
@@ -102,7 +107,8 @@ impl Fabric<'_> {
 
     /// What congestion management did, up to the end.
     pub(crate) fn control_totals(&mut self) -> ControlTotals {
-        let mut totals = ControlTotals { marks: self.marks(), ..ControlTotals::default() };
+        let deadlocks = self.deadlocks();
+        let mut totals = ControlTotals { marks: self.marks(), deadlocks, ..ControlTotals::default() };
         let (end, plan) = (self.end, self.plan);
         let Some(control) = &mut self.control else { return totals };
         for (&(port, queue_port, kind), &(frames, bytes)) in &control.sent {
@@ -131,8 +137,10 @@ impl Fabric<'_> {
         if let Some(pools) = &mut control.pools {
             (totals.buffers, totals.buffer_inputs) = pools.totals(end);
         }
+        totals.causes = control.spread.totals(end);
+        totals.storms = std::mem::take(&mut control.storms);
         for (port, extra) in (0..).zip(&control.extras) {
-            let holds = extra.holds.iter().flat_map(|holds| holds.counted(end));
+            let holds = extra.held.iter().flat_map(|held| held.holds.counted(end));
             totals.holds.extend(holds.map(|(class, holds)| HoldTotals { port, class, holds }));
         }
         totals.reaction_points.sort_by_key(|row| row.0);

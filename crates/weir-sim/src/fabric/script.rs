@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use weir_core::ethernet::pfc::Says;
 use weir_core::queue::ClassSet;
 use weir_core::spec::events::Change;
 use weir_core::units::{Bytes, Time};
 
 use super::Fabric;
+use crate::control::held::Storm;
 use crate::frames::FrameId;
 use crate::route::LOST;
 
@@ -56,6 +58,12 @@ impl Fabric<'_> {
                     line.port.hold(self.now, classes);
                 });
             }
+            Change::Storm { ports, classes, every_ps } => {
+                let says = Says::stop(classes.iter().copied().collect());
+                let storm = Storm { says, every: *every_ps, next: self.now };
+                ports.iter().for_each(|&port| self.set_storm(port, Some(storm)));
+            }
+            Change::Calm { ports } => ports.iter().for_each(|&port| self.set_storm(port, None)),
             Change::Release { ports, classes } => {
                 let classes: ClassSet = classes.iter().copied().collect();
                 ports.iter().for_each(|&port| {

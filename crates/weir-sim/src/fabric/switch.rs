@@ -78,7 +78,7 @@ impl Fabric<'_> {
         let tag = control.tag(self.plan, id, frame.flow);
         let came = if self.plan.is_stored(port) {
             self.store(port, id, size)
-        } else if is_pooled && !self.enter_buffer(port, id, size) {
+        } else if is_pooled && (self.is_dropped_in_storm(port, id, size) || !self.enter_buffer(port, id, size)) {
             Came { is_taken: false, waits: false }
         } else {
             self.admit(port, id, size, is_pooled)

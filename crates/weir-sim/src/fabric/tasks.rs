@@ -42,6 +42,8 @@ impl Fabric<'_> {
                 Task::Limiter { place } => self.change_limiter(port, place),
                 Task::Repeat => self.repeat(port),
                 Task::Renew => self.renew(port),
+                Task::Storm => self.go_on_with_storm(port),
+                Task::Look => self.look_for_storms(port),
                 Task::Empty => {
                     if let Some(agent) = self.empty_buffer(port) {
                         self.agenda.push(now, self.port_timer(port));

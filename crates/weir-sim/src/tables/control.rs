@@ -109,5 +109,44 @@ pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
             /// How often the sender was asked to stop, without repetitions.
             stops: U64 = row.counters.stops,
         ),
+        table!("hold_causes", "Why buffers asked a class of a port to stop: the output that most of what came from there waited for, and where it began.":
+            each(batch, |run| &run.control.causes) => |(i, row)|
+            replicate: U32 = i,
+            /// Id of the port that was asked to stop.
+            port: U32 = row.port,
+            /// The traffic class.
+            class: U32 = row.class.into(),
+            /// Id of the output that most of what came from there waited for.
+            cause_port: U32 = row.cause,
+            /// Id of the output where nothing else held what waited.
+            root_port: U32 = row.root,
+            /// How often.
+            stops: U64 = row.stops,
+            /// How long all together, up to the release or the end of the run.
+            stopped_ps: U64 = row.time.ps(),
+            /// Stops from the root to here at most: 1 next to it.
+            depth: U32 = row.depth,
+        ),
+        table!("storms", "A storm of flow control that the watchdog of a port found.": each(batch, |run| &run.control.storms) => |(i, row)|
+            replicate: U32 = i,
+            /// Id of the port that was held.
+            port: U32 = row.port,
+            /// The traffic class.
+            class: U32 = row.class.into(),
+            /// When it was found.
+            found_ps: U64 = row.found.ps(),
+            /// When it was over; unknown if it was not.
+            over_ps: MaybeU64 = row.over.map(Time::ps),
+        ),
+        table!("deadlocks", "A traffic class of a port that is held at the end of the run and waits for others that are: none of them is ever released.":
+            each(batch, |run| &run.control.deadlocks) => |(i, row)|
+            replicate: U32 = i,
+            /// Id of the port.
+            port: U32 = row.port,
+            /// The traffic class.
+            class: U32 = row.class.into(),
+            /// Since when it is held.
+            since_ps: U64 = row.since.ps(),
+        ),
     ]
 }

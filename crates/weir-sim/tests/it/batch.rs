@@ -38,7 +38,9 @@ fn a_batch_without_seeds_has_all_tables_without_rows() {
     let mut names: Vec<&str> = tables.iter().map(|table| table.name).collect();
     let traffic = ["runs", "flows", "ports", "port_classes", "drops", "marks"];
     let series = ["intervals", "deliveries", "flow_deliveries", "burst_intervals"];
-    let facts = [&traffic[..], &series[..], &["holds", "buffers", "buffer_inputs"]].concat();
+    let facts =
+        [&traffic[..], &series[..], &["holds", "buffers", "buffer_inputs", "hold_causes", "storms", "deadlocks"]]
+            .concat();
     let control =
         ["queue_levels", "bursts", "memories", "control_frames", "control_intervals", "reaction_points", "limiters"];
     let tcp = ["connections", "resent", "tcp", "captures", "probe_streams", "probe_states", "probe_packets"];

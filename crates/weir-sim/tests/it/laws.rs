@@ -130,7 +130,8 @@ proptest! {
         let mut lost = 0;
         for drop in &totals.drops {
             match drop.cause {
-                DropCause::QueueFull | DropCause::LimiterFull | DropCause::QueueEarly | DropCause::BufferFull => {
+                DropCause::QueueFull | DropCause::LimiterFull | DropCause::QueueEarly | DropCause::BufferFull
+                | DropCause::Watchdog => {
                     dropped[drop.port as usize] += drop.frames;
                 }
                 DropCause::LinkLoss => lost += drop.frames,

@@ -3,9 +3,12 @@
 use proptest::prelude::*;
 use weir_core::ethernet::headroom::{self, Loop};
 use weir_core::network::Topology;
-use weir_core::spec::buffers::{Buffer, EgressPool, FlowControl, IngressPool, Lossless, Share, Stops};
+use weir_core::spec::buffers::{
+    Buffer, EgressPool, FlowControl, IngressPool, Lossless, Share, Stops, Watchdog, WatchdogAction,
+};
 use weir_core::spec::classes::{Class, Classes, Order};
 use weir_core::spec::control::Response;
+use weir_core::spec::events::{Change, Event};
 use weir_core::spec::{
     Departures, Discipline, FrameSize, Limit, Link, LinkSpec, Network, Node, NodeKind, QueueRule, Source, Spec, Traffic,
 };
@@ -49,6 +52,7 @@ fn buffer(share: u64, headroom: Option<u64>) -> Buffer {
         ingress: vec![pool(3, Some(50_000), of_class, Some(lossless)), pool(0, None, rest, None)],
         egress: vec![],
         flow_control: Some(FLOW_CONTROL),
+        watchdog: None,
     }
 }
 
@@ -244,6 +248,7 @@ fn overloaded_chain() -> impl Strategy<Value = Spec> {
                 reserved_bytes: Bytes::ZERO,
             }],
             flow_control: Some(flow_control),
+            watchdog: None,
         };
         spec.buffers = vec![buffer.clone()];
         let topology = Topology::expand(&spec.network).expect("a legal network");
@@ -330,6 +335,54 @@ fn what_is_reserved_is_there_when_others_hold_all_that_is_shared() {
     assert!(with < lost(&spec), "{with} against {}", lost(&spec));
 }
 
+/// The slow receiver at full speed, which asks for class 3 to stop from 5 us to 52 us, each 2 us.
+fn storm(action: WatchdogAction) -> Spec {
+    let mut own = buffer(10_000, None);
+    own.watchdog = Some(Watchdog { detection_ps: us(20), restoration_ps: Some(us(30)), poll_ps: us(10), action });
+    let mut spec = slow_receiver(us(200), own);
+    if let Network::Graph { links, .. } = &mut spec.network {
+        links[1].link = LINK;
+    }
+    spec.traffic[0].sources = vec![constant(0, 2, 2400)];
+    spec.queues = vec![queues(vec![2], &[0, 3])];
+    let event = |at: u64, change| Event { at_ps: Time::ZERO + us(at), change };
+    let (ports, classes) = (vec![3], vec![3]);
+    spec.events = vec![
+        event(5, Change::Storm { ports: ports.clone(), classes, every_ps: us(2) }),
+        event(52, Change::Calm { ports }),
+    ];
+    spec
+}
+
+#[test]
+fn a_watchdog_finds_a_storm_drops_what_is_held_and_ends_when_nobody_asks() {
+    let totals = run(&storm(WatchdogAction::Drop), 1);
+    let [found] = totals.control.storms[..] else { panic!("one storm: {:?}", totals.control.storms) };
+    // Held from 5.5512 us on. The look at 20 us is the second that sees it; 20 us are over at that of 30 us. The last frame takes effect at 51.5512 us, so those
+    // of 70, 80 and 90 us see none.
+    assert_eq!((found.port, found.class, found.found), (2, 3, Time::ZERO + us(30)));
+    assert_eq!(found.over, Some(Time::ZERO + us(90)));
+    let dropped: u64 = totals.drops.iter().filter(|row| row.cause == DropCause::Watchdog).map(|row| row.frames).sum();
+    // Frames arrive at 1.7 us and each 2.4 us after: 2 of the 38 up to 90 us are sent before the hold.
+    assert_eq!((dropped, totals.drops.len()), (36 - 1, 1));
+    assert!(totals.control.holds.iter().any(|row| (row.port, row.class) == (2, 3)));
+}
+
+#[test]
+fn a_watchdog_that_forwards_sends_what_is_held() {
+    let totals = run(&storm(WatchdogAction::Forward), 1);
+    assert!(totals.drops.is_empty());
+    let held = totals.control.holds.iter().find(|row| row.port == 2).map(|row| row.holds.total);
+    assert_eq!(held, Some(us(30) - Span::from_ps(5_551_200)), "until the storm is found");
+    assert!(totals.flows[0].live_frames < 4, "all goes on");
+    let alert = run(&storm(WatchdogAction::Alert), 1);
+    assert_eq!(alert.control.storms, totals.control.storms);
+    assert!(alert.flows[0].live_frames > 50, "it stays held");
+    // What it keeps waiting makes the switch stop the sender; the root is the port that the storm holds.
+    let [why] = &alert.control.causes[..] else { panic!("one was stopped: {:?}", alert.control.causes) };
+    assert_eq!((why.port, why.cause, why.root, why.depth), (0, 2, 2, 2));
+}
+
 fn refused(change: impl FnOnce(&mut Spec)) -> (String, String) {
     let mut spec = slow_receiver(us(10), buffer(3000, None));
     change(&mut spec);
@@ -362,4 +415,7 @@ fn what_cannot_work_is_refused_with_the_place_and_what_helps() {
     assert_eq!(at, "/buffers/0/ingress/1/share/alpha");
     let (at, _) = refused(|spec| spec.buffers[0].nodes = vec![0]);
     assert_eq!(at, "/buffers/0/nodes/0");
+    let dog = Watchdog { detection_ps: us(1), restoration_ps: None, poll_ps: us(2), action: WatchdogAction::Alert };
+    let (at, _) = refused(|spec| spec.buffers[0].watchdog = Some(dog));
+    assert_eq!(at, "/buffers/0/watchdog/detection_ps");
 }

@@ -17,7 +17,7 @@ from weirlab.scenario.checks.records import check_records
 from weirlab.scenario.checks.traffic import check_traffic
 from weirlab.scenario.file.problems import listed
 from weirlab.scenario.network import ClassQueues, DropTail, marking_of
-from weirlab.scenario.network.events import AnyEvent, BufferChange, Hold, LinkDown
+from weirlab.scenario.network.events import AnyEvent, BufferChange, Hold, LinkDown, Storm
 from weirlab.scenario.network.layout import FIXED_NODES, Layout, layout_of, plan_network
 from weirlab.scenario.network.selecting import Fault, Where, ports_amiss
 from weirlab.scenario.resolve import resolve, unsupported
@@ -203,7 +203,7 @@ def _changed(event: AnyEvent, layout: Layout) -> dict[tuple[int, int], str]:
             ports |= {port ^ 1: layout.ports[port ^ 1].name for port in ports}
         case BufferChange(class_=int(class_)):
             classes = (class_,)
-        case Hold():
+        case Hold() | Storm():
             classes = range(8) if event.classes is None else event.classes
     return {(port, class_): name for port, name in ports.items() for class_ in classes}
 

@@ -70,6 +70,28 @@ class Pie(Model):
     """Whether ECN-capable frames are marked instead of dropped, while the probability is at most 10 %."""
 
 
+class Red(Model):
+    """RED: what arrives is dropped by chance, the more likely the longer the queue was on average
+    (Floyd and Jacobson 1993); with `averaging: 1` by what waits now, as WRED of switches."""
+
+    kind: Literal["red"]
+    min: Size
+    """Average below which nothing is dropped."""
+    max: PositiveSize
+    """Average from which on everything is."""
+    p_max: PositiveFraction = 0.1
+    """Probability just below `max`."""
+    averaging: PositiveFraction = 0.002
+    """Weight of what waits now in the average; 1: what waits now alone."""
+    idle: Span = Span(0)
+    """What a frame takes on the line: the average decays with as many frames while nothing waits. 0 s: it
+    stands still."""
+    gentle: Flag = False
+    """Whether the probability grows on to 1 at twice `max`, instead of being 1 from `max` on."""
+    ecn: Flag = False
+    """Whether ECN-capable frames are marked instead of dropped."""
+
+
 class Marking(Model):
     """Marks on ECN-capable frames that have to wait: none up to `k_min`, all above `k_max`, and between with
     a probability that grows from 0 to `p_max`; by what waits when the frame has been queued."""
@@ -131,7 +153,7 @@ class DualPi2(Model):
     """Which queue sends next."""
 
 
-AnyAqm = Annotated[Codel | FqCodel | Pie | Threshold | DualPi2, BY_KIND]
+AnyAqm = Annotated[Codel | FqCodel | Pie | Red | Threshold | DualPi2, BY_KIND]
 
 
 class Managed(Model):
@@ -160,6 +182,11 @@ class PieQueue(Pie, Managed):
     long frames wait (RFC 8033)."""
 
 
+class RedQueue(Red, Managed):
+    """First in, first out under RED: what arrives is dropped by chance, the more likely the longer the queue
+    was on average (Floyd and Jacobson 1993)."""
+
+
 class ThresholdQueue(Threshold, Managed):
     """First in, first out; ECN-capable frames are marked by what waits (RFC 8257)."""
 
@@ -172,7 +199,7 @@ class DualPi2Queue(DualPi2, Managed):
     """What may wait in both queues together."""
 
 
-AnyManaged = CodelQueue | FqCodelQueue | PieQueue | ThresholdQueue | DualPi2Queue
+AnyManaged = CodelQueue | FqCodelQueue | PieQueue | RedQueue | ThresholdQueue | DualPi2Queue
 
 
 class OfClass(Model):
@@ -207,6 +234,10 @@ class PieClass(Pie, ManagedClass):
     """As `pie` of a port."""
 
 
+class RedClass(Red, ManagedClass):
+    """As `red` of a port; with one for each class, weighted RED."""
+
+
 class ThresholdClass(Threshold, ManagedClass):
     """As `threshold` of a port."""
 
@@ -218,10 +249,10 @@ class DualPi2Class(DualPi2, ManagedClass):
     """What may wait of the class in both queues together."""
 
 
-AnyManagedClass = CodelClass | FqCodelClass | PieClass | ThresholdClass | DualPi2Class
+AnyManagedClass = CodelClass | FqCodelClass | PieClass | RedClass | ThresholdClass | DualPi2Class
 
 
-def aqm_spec(aqm: Codel | FqCodel | Pie | Threshold | DualPi2, *at: str) -> core.Aqm:
+def aqm_spec(aqm: Codel | FqCodel | Pie | Red | Threshold | DualPi2, *at: str) -> core.Aqm:
     """A management as the spec holds it; it stands `at` that place in the scenario."""
     match aqm:
         case Codel():
@@ -249,6 +280,17 @@ def aqm_spec(aqm: Codel | FqCodel | Pie | Threshold | DualPi2, *at: str) -> core
                 beta=aqm.beta,
                 ecn=aqm.ecn,
                 origin=At(*at),
+            )
+        case Red():
+            return core.AqmRed(
+                min_bytes=aqm.min.bytes,
+                max_bytes=aqm.max.bytes,
+                p_max=aqm.p_max,
+                weight=aqm.averaging,
+                idle_ps=aqm.idle.ps,
+                gentle=aqm.gentle,
+                ecn=aqm.ecn,
+                origin=At(*at, weight="averaging"),
             )
         case Threshold():
             return core.AqmThreshold(

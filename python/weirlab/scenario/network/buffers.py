@@ -69,6 +69,20 @@ class FlowControl(Model):
     """The longest frame that headroom is for. Absent: the longest of the traffic."""
 
 
+class Watchdog(Model):
+    """What a switch does about a class that a neighbour holds for too long at one of its ports."""
+
+    detection: PositiveSpan = Span.from_s(0.2)
+    """A storm: for so long the class was held at each look, asked to stop in between and never to go on."""
+    restoration: PositiveSpan | None = Span.from_s(0.4)
+    """A storm is over when nobody has asked for so long."""
+    poll: PositiveSpan = Span.from_s(0.2)
+    """Time between two looks; at most `detection` and `restoration`."""
+    action: Literal["drop", "forward", "alert"] = "drop"
+    """`drop`: what waits of the class, and what comes, is dropped; `forward`: it is sent, whatever the
+    neighbour asks; `alert`: the storm is reported."""
+
+
 class Buffer(Model):
     """The buffer of a switch, which all its ports share. A frame that finds no room is dropped."""
 
@@ -86,3 +100,7 @@ class Buffer(Model):
     """How it is shared by output and class. What is in no pool has no limit there."""
     flow_control: FlowControl = FlowControl()
     """How senders of lossless classes are asked to stop."""
+    watchdog: Watchdog | None = Field(
+        None, examples=[{"detection": "2 ms", "restoration": "2 ms", "poll": "1 ms"}]
+    )
+    """What is done about storms of flow control. Absent: nothing."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab.fields.base import BY_KIND, Model, PortSelector
-from weirlab.fields.values import Limit, Natural, PositiveRate
+from weirlab.fields.values import Limit, Natural, PositiveRate, PositiveSpan
 from weirlab.units import Span
 
 
@@ -64,4 +64,17 @@ class Hold(Happening):
     """The classes. Absent: all, also at ports with one queue."""
 
 
-AnyEvent = Annotated[LinkDown | RateChange | BufferChange | Hold, BY_KIND]
+class Storm(Happening):
+    """A host that asks its switch to stop, again and again: a broken adapter, or one that takes nothing.
+    After `until` it asks no more, and what it has asked for runs out after 65535 quanta."""
+
+    kind: Literal["storm"]
+    at: PortSelector
+    """Ports of hosts, which send the frames."""
+    classes: tuple[Natural, ...] | None = Field(None, min_length=1)
+    """The traffic classes that it stops (PFC). Absent: all data (PAUSE)."""
+    every: PositiveSpan
+    """Time between two frames."""
+
+
+AnyEvent = Annotated[LinkDown | RateChange | BufferChange | Hold | Storm, BY_KIND]

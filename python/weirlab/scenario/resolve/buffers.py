@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from weirlab import spec as core
-from weirlab.scenario.network.buffers import Buffer, EgressPool, IngressPool
+from weirlab.scenario.network.buffers import Buffer, EgressPool, IngressPool, Watchdog
 from weirlab.scenario.network.layout import Layout
 from weirlab.spec import At, Where
 
@@ -75,7 +75,20 @@ def _buffer(buffer: Buffer, nodes: list[int], longest: int, at: Where) -> core.S
             longest_bytes=longest if how.longest is None else how.longest.bytes,
             origin=At(*at, "flow_control", frame_bytes="frame_size"),
         ),
+        watchdog=_watchdog(buffer.watchdog, at),
         origin=At(*at, nodes="at", bytes="size"),
+    )
+
+
+def _watchdog(watchdog: Watchdog | None, at: Where) -> core.Watchdog | None:
+    if watchdog is None:
+        return None
+    return core.Watchdog(
+        detection_ps=watchdog.detection.ps,
+        restoration_ps=None if watchdog.restoration is None else watchdog.restoration.ps,
+        poll_ps=watchdog.poll.ps,
+        action=watchdog.action,
+        origin=At(*at, "watchdog"),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from weirlab import spec as core
 from weirlab.scenario.network.classes import limit_spec
-from weirlab.scenario.network.events import AnyEvent, BufferChange, Hold, LinkDown, RateChange
+from weirlab.scenario.network.events import AnyEvent, BufferChange, Hold, LinkDown, RateChange, Storm
 from weirlab.scenario.network.layout import Layout
 from weirlab.spec import At
 
@@ -72,12 +72,24 @@ def _changes(
                 for limit, alike in _alike(before):
                     change = core.ChangeLimit(ports=alike, limit=limit, class_=event.class_, origin=of_limit)
                     yield end, "until", change
-        case Hold():
-            classes = ALL_CLASSES if event.classes is None else event.classes
-            of_classes = At("events", name, ports="at")
-            yield start, "when", core.ChangeHold(ports=ports, classes=classes, origin=of_classes)
+        case Hold() | Storm():
+            yield start, "when", _stop(event, ports, at)
             if end is not None:
-                yield end, "until", core.ChangeRelease(ports=ports, classes=classes, origin=of_classes)
+                yield end, "until", _go_on(event, ports, at)
+
+
+def _stop(event: Hold | Storm, ports: list[int], at: At) -> core.Change:
+    classes = ALL_CLASSES if event.classes is None else event.classes
+    if isinstance(event, Hold):
+        return core.ChangeHold(ports=ports, classes=classes, origin=at)
+    return core.ChangeStorm(ports=ports, classes=classes, every_ps=event.every.ps, origin=at)
+
+
+def _go_on(event: Hold | Storm, ports: list[int], at: At) -> core.Change:
+    classes = ALL_CLASSES if event.classes is None else event.classes
+    if isinstance(event, Hold):
+        return core.ChangeRelease(ports=ports, classes=classes, origin=at)
+    return core.ChangeCalm(ports=ports, origin=at)
 
 
 def _reroute(
