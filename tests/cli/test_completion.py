@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -52,8 +54,9 @@ def test_completion_knows_the_command(words: str, some: set[str], none: set[str]
 
 def test_paths_of_the_scenario_complete_level_by_level() -> None:
     assert {"network.", "traffic.", "run."} <= set(offered("weir run incast --set ", shell="bash", count=5))
-    assert offered("weir run incast --set run.", shell="bash") == ["run.duration=", "run.seed="]
-    assert offered("weir run incast --set tra", shell="zsh") == [
+    run = ["run.duration=", "run.seed=", "run.engine=", "run.flows="]
+    assert offered("weir run incast --set run.", shell="bash") == run  # those that the file writes come first
+    assert offered("weir run incast --set tra", shell="zsh")[:3] == [
         "traffic.load.from=",
         "traffic.load.to=",
         "traffic.load.source.",
@@ -75,6 +78,65 @@ def test_results_complete_where_they_are_kept(words, tmp_path, monkeypatch) -> N
     assert offered(f"{words}results/i", shell="bash") == ["results/incast-20260101-120000"]
 
 
+@pytest.mark.parametrize(
+    ("words", "some"),
+    [
+        ("weir run incast --set control.", {"control.bcn.", "control.pause."}),
+        ("weir run incast --set control.bcn.", {"control.bcn.congestion_point."}),
+        ("weir run incast --set queues.egress.", {"queues.egress.marking."}),
+        ("weir run l4s --set traffic.l4s.transport.", {"traffic.l4s.transport.ecn="}),
+        ("weir search search-knee --set search.", {"search.strict=", "search.algorithm."}),
+    ],
+)
+def test_fields_that_the_file_does_not_write_complete_too(words: str, some: set[str]) -> None:
+    assert some <= set(offered(words, shell="bash"))
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        ("incast --set run.engine", {"event", "slotted"}),
+        ("incast --set queues.egress.kind", {"drop-tail", "codel", "dual-pi2"}),
+        ("incast --set network.kind", {"star", "fat-tree", "graph"}),
+        ("l4s --set traffic.l4s.transport.ecn", {"none", "classic", "dctcp", "accurate"}),
+        ("l4s --set traffic.l4s.transport.sack", {"true", "false"}),
+    ],
+)
+def test_a_field_of_words_completes_to_all_of_them(path: str, values: set[str]) -> None:
+    assert values <= set(offered(f"weir run {path} = ", shell="bash", count=7))
+
+
+def test_every_path_of_every_ready_made_scenario_is_known_to_completion() -> None:
+    from weirlab.cli.completion import _at, _fields_of, _held, _models, _tree
+    from weirlab.scenario.file.ready import ready_made
+
+    def paths(part: object, above: str) -> Iterator[str]:
+        for name, below in part.items() if isinstance(part, dict) else ():
+            path = f"{above}.{name}" if above else name
+            if path.split(".")[0] in ("weirlab", "extends", "name", "description", "study", "campaign"):
+                continue
+            yield path
+            yield from paths(below, path)
+
+    known = {name for fields in _models().values() for name in fields}
+    for name, file in ready_made().items():
+        tree = _tree(name)
+        if "\nextends: " in file.read_text():  # another kind leaves fields of the file below it
+            continue
+        for path in paths(tree, ""):
+            above, _, last = path.rpartition(".")
+            held = _held(tree, above)
+            assert "each" in held or last in _fields_of(held, _at(tree, above)) or last not in known, path
+
+
+def test_the_fields_that_complete_are_those_of_the_models() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "generate_fields.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_values_complete_in_shells_that_break_words_at_the_sign_and_in_those_that_do_not() -> None:
     kinds = offered("weir run incast --set queues.egress.kind = ", shell="bash", count=7)
     assert "drop-tail" in kinds
@@ -89,7 +151,8 @@ def test_a_file_completes_its_own_paths_and_a_wrong_one_none(tmp_path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("weirlab: 1\nextends: base.yaml\nrun: {seed: 3}\n")
     (tmp_path / "base.yaml").write_text("weirlab: 1\nname: base\nnetwork: {kind: star, hosts: 3}\n")
-    assert offered(f"weir run {file} --set network.", shell="bash") == ["network.kind=", "network.hosts="]
+    known = offered(f"weir run {file} --set network.", shell="bash")
+    assert known == ["network.kind=", "network.hosts=", "network.link.", "network.switch."]
     file.write_text("{")
     assert offered(f"weir run {file} --set net", shell="bash") == []
 

@@ -4,11 +4,13 @@ kinds and paths are read from the text of files, names of devices from the sourc
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -127,10 +129,12 @@ def _results(incomplete: str) -> list[str]:
 
 
 def _settings(given: Sequence[str], incomplete: str) -> list[str]:
-    """Paths that the scenario of the command writes, level by level, and for `PATH=` the values that it and
-    the ready-made scenarios have there."""
+    """Paths that the scenario of the command may have, level by level, those first that it writes, and for
+    `PATH=` the words that the field takes, or the values that it and the ready-made scenarios have there."""
     trees = (_tree(word) for word in given if not word.startswith("-"))
     tree: Any = next(filter(None, trees), {})
+    if not tree:
+        return []
     path, equals, value = incomplete.partition("=")
     if equals:
         return [f"{path}={each}" for each in _values(tree, path) if each.startswith(value)]
@@ -144,15 +148,53 @@ def _settings(given: Sequence[str], incomplete: str) -> list[str]:
 def _below(tree: Any, incomplete: str) -> list[str]:
     """The paths that begin so, to their next dot or sign."""
     above, _, begun = incomplete.rpartition(".")
-    section = _at(tree, above)
-    if not isinstance(section, Mapping):
-        return []
+    written = _at(tree, above)
+    section = written if isinstance(written, Mapping) else {}
+    could = _fields_of(_held(tree, above), written)
     stem = f"{above}." if above else ""
+    whole = {
+        **{name: isinstance(below, Mapping) for name, below in section.items()},
+        **{name: bool(held.keys() & {"of", "each"}) for name, held in could.items() if name not in section},
+    }
     return [
-        f"{stem}{name}" + ("." if isinstance(below, Mapping) else "=")
-        for name, below in section.items()
+        f"{stem}{name}" + ("." if has_parts else "=")
+        for name, has_parts in whole.items()
         if name.startswith(begun) and name not in ("weirlab", "extends")
     ]
+
+
+@cache
+def _models() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    """Of each model of a scenario its fields, with what they hold; scripts/generate_fields.py writes them."""
+    found: Mapping[str, Mapping[str, Mapping[str, Any]]] = json.loads(
+        (_HERE / "cli" / "fields.json").read_text(encoding="utf-8")
+    )
+    return found
+
+
+def _held(tree: Any, path: str) -> Mapping[str, Any]:
+    """What the field at a path may hold; nothing where there is none."""
+    held: Mapping[str, Any] = {"of": {"name": "Scenario"}}
+    written = tree
+    for name in path.split(".") if path else ():
+        each = held.get("each")
+        held = each if each is not None else _fields_of(held, written).get(name, {})
+        written = written.get(name) if isinstance(written, Mapping) else None
+    return held
+
+
+def _fields_of(held: Mapping[str, Any], written: Any) -> Mapping[str, Mapping[str, Any]]:
+    """The fields of a part: those of the model that what is written chooses, by its kind or its first field;
+    its kinds alone where it chooses none."""
+    of = held.get("of", {})
+    kind = written.get("kind") if isinstance(written, Mapping) else written
+    named = next((each for each in written if each in of), None) if isinstance(written, Mapping) else None
+    chosen = of.get(kind) if isinstance(kind, str) else None
+    if chosen is None and (len(of) == 1 or named is not None):
+        chosen = of[named] if named is not None else next(iter(of.values()))
+    if chosen is not None:
+        return _models()[chosen]
+    return {"kind": {"words": list(of)}} if of else {}
 
 
 def complete_devices(incomplete: str) -> list[str]:
@@ -216,6 +258,13 @@ def _values(tree: Any, path: str) -> list[str]:
     from weirlab.scenario.file.ready import ready_made
 
     written = _at(tree, path)
+    above_path, _, last = path.rpartition(".")
+    # Of a kind all of its union; what else takes words says which.
+    kinds = _held(tree, above_path).get("of", {}) if last == "kind" else {}
+    known = _held(tree, path)
+    words = [*kinds] or [*known.get("words", ()), *(known.get("of", {}) if isinstance(written, str) else ())]
+    if words:
+        return [*([written] if written in words else []), *(word for word in words if word != written)]
     texts = [written] if isinstance(written, str) else []
     *above, name = path.split(".")
     section = above[-1] if above else ""
