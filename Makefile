@@ -52,7 +52,6 @@ check: setup
 	$(BIN)/python scripts/check_imports.py
 	$(BIN)/typos
 	$(BIN)/python scripts/generate_spec.py --check
-	$(BIN)/python scripts/generate_fields.py --check
 
 # Neither the test tools nor a report is needed; ns-3 is, to compare with: apt-get install libns3-dev g++
 bench:

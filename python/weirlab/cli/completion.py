@@ -165,9 +165,9 @@ def _below(tree: Any, incomplete: str) -> list[str]:
 
 @cache
 def _models() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
-    """Of each model of a scenario its fields, with what they hold; scripts/generate_fields.py writes them."""
+    """Of each model of a scenario its fields, with what they hold (`weirlab.scenario.completing`)."""
     found: Mapping[str, Mapping[str, Mapping[str, Any]]] = json.loads(
-        (_HERE / "cli" / "fields.json").read_text(encoding="utf-8")
+        (_HERE / "scenario" / "fields.json").read_text(encoding="utf-8")
     )
     return found
 

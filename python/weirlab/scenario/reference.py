@@ -7,6 +7,8 @@ writes anew what stands between a mark and `<!-- end -->`, for every mark in the
 - `<!-- fields: Run AnySource -->`: the fields of some models, or of those of a union
 - `<!-- kinds: AnySource -->`: what a union of models offers, and the fields of each
 - `<!-- units: AnyMeasure -->`: measures with their units
+
+and, whatever pages are named, what the shell completes (`weirlab.scenario.completing`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from weirlab.fields import base, values
 from weirlab.fields.base import Model, Named, kind_of
 from weirlab.measures import base as measures
 from weirlab.measures import registry
-from weirlab.scenario import control, model, network, plan, record, testbeds, traffic
+from weirlab.scenario import completing, control, model, network, plan, record, testbeds, traffic
 from weirlab.scenario.control import bcn, dcqcn, limiter, qcn
 from weirlab.scenario.network import aqm, buffers, classes, delays, events, path, switching
 from weirlab.scenario.plan import Level, design
@@ -257,3 +259,4 @@ def described_models(page: str) -> set[str]:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         Path(name).write_text(rewritten(Path(name).read_text()))
+    completing.FILE.write_text(completing.text(), encoding="utf-8")
