@@ -12,7 +12,7 @@ use weir_core::network::Topology;
 use weir_core::routing::Router;
 use weir_core::spec::buffers::Buffer;
 use weir_core::spec::{Network, Spec};
-use weir_sim::{Plan, Progress, Tables};
+use weir_sim::{Counts, Plan, Progress, Tables};
 
 use crate::arrow::{schemas_to_python, tables_to_python};
 use crate::errors::{simulation_error, spec_error};
@@ -108,15 +108,18 @@ pub(crate) enum Asked<'py> {
     Json(String),
 }
 
-/// One run per seed, as tables of columns.
+/// One run per seed, as tables of columns. About every 50 ms `watch` is told how much is done, of how much, and `news` what
+/// the first run has counted since: rows of simulated time (ps), frames sent and delivered, bytes delivered, frames dropped and
+/// frames under way.
 #[pyfunction]
-#[pyo3(signature = (spec, seeds, threads=None, watch=None))]
+#[pyo3(signature = (spec, seeds, threads=None, watch=None, news=None))]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
     spec: Asked<'py>,
     seeds: Vec<u64>,
     threads: Option<usize>,
     watch: Option<Bound<'py, PyAny>>,
+    news: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let plan = match spec {
         Asked::Checked(checked) => Arc::clone(&checked.0),
@@ -127,15 +130,24 @@ pub(crate) fn simulate<'py>(
         Some(threads) => threads,
         None => thread::available_parallelism().map_or(1, NonZero::get),
     };
-    let progress = Progress::new();
+    let progress = if news.is_some() { Progress::with_news() } else { Progress::new() };
     let total = Progress::total(seeds.len());
     let work = || {
         let batch = weir_sim::simulate(&plan, &seeds, threads, &progress).map_err(|error| simulation_error(&error))?;
         Ok(Tables::new(&plan, &batch))
     };
-    let look = || match &watch {
-        Some(watch) => watch.call1((progress.done(), total)).map(drop),
-        None => Ok(()),
+    let look = || {
+        if let Some(news) = &news {
+            let row = |c: Counts| (c.now.ps(), c.sent, c.delivered, c.delivered_bytes, c.dropped, c.alive);
+            let rows: Vec<_> = progress.news().into_iter().map(row).collect();
+            if !rows.is_empty() {
+                news.call1((rows,))?;
+            }
+        }
+        match &watch {
+            Some(watch) => watch.call1((progress.done(), total)).map(drop),
+            None => Ok(()),
+        }
     };
     let tables: PyResult<Tables> = watched(py, work, look, || progress.cancel())?;
     let tables = tables?;

@@ -9,7 +9,7 @@ use weir_core::spec::Engine;
 use weir_core::units::Time;
 
 use crate::plan::Plan;
-use crate::sim::{Sim, SimError};
+use crate::sim::{Counts, Sim, SimError};
 use crate::slotted;
 use crate::totals::Totals;
 
@@ -18,6 +18,8 @@ use crate::totals::Totals;
 pub struct Progress {
     done: AtomicU64,
     cancelled: AtomicBool,
+    /// What was counted in the first replicate and not yet asked for; none where nobody asks.
+    news: Option<Mutex<Vec<Counts>>>,
 }
 
 /// Steps that one replicate is counted as.
@@ -27,6 +29,24 @@ impl Progress {
     /// Nothing done yet.
     pub fn new() -> Progress {
         Progress::default()
+    }
+
+    /// The same, which also notes now and then what the first replicate has counted. The slotted engine notes nothing.
+    pub fn with_news() -> Progress {
+        Progress { news: Some(Mutex::default()), ..Progress::default() }
+    }
+
+    /// What was noted since this was asked last.
+    pub fn news(&self) -> Vec<Counts> {
+        self.news.as_ref().map_or_else(Vec::new, |news| {
+            std::mem::take(&mut *news.lock().expect("no thread panics while it holds the news"))
+        })
+    }
+
+    fn note(&self, counts: Counts) {
+        if let Some(news) = &self.news {
+            news.lock().expect("no thread panics while it holds the news").push(counts);
+        }
     }
 
     /// Simulated time of all replicates together, of [`Progress::total`] steps.
@@ -62,7 +82,7 @@ pub fn simulate(plan: &Plan, seeds: &[u64], threads: usize, progress: &Progress)
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(&seed) = seeds.get(place) else { return };
-            let result = replicate(plan, seed, has_spare, progress);
+            let result = replicate(plan, seed, has_spare, progress, place == 0);
             if result.is_err() {
                 progress.cancel();
             }
@@ -85,7 +105,7 @@ pub fn simulate(plan: &Plan, seeds: &[u64], threads: usize, progress: &Progress)
 }
 
 /// One replicate, from the first event to the last; with a thread to spare, if it can use one.
-fn replicate(plan: &Plan, seed: u64, has_spare: bool, progress: &Progress) -> Result<Totals, SimError> {
+fn replicate(plan: &Plan, seed: u64, has_spare: bool, progress: &Progress, notes: bool) -> Result<Totals, SimError> {
     let end = plan.spec().run.duration_ps;
     let mut told = 0;
     let mut tell = |now: Time| {
@@ -98,7 +118,16 @@ fn replicate(plan: &Plan, seed: u64, has_spare: bool, progress: &Progress) -> Re
         return Err(SimError::Interrupted);
     }
     let totals = match plan.spec().run.engine {
-        Engine::Event | Engine::EventTotals => Sim::standard(plan, seed).run(&mut tell)?,
+        Engine::Event | Engine::EventTotals => {
+            let mut next = if notes && progress.news.is_some() { Time::ZERO } else { Time::ZERO + end };
+            Sim::standard(plan, seed).run_seen(|seen| {
+                if seen.now() >= next {
+                    next = seen.now() + seen.pause();
+                    progress.note(seen.counts());
+                }
+                tell(seen.now())
+            })?
+        }
         Engine::Slotted { .. } => slotted::run(plan, seed, has_spare, &mut tell)?,
     };
     let _ = tell(Time::ZERO + end);

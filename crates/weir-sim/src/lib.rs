@@ -54,7 +54,7 @@ pub use fabric::Fabric;
 pub use frames::{Body, Received};
 pub use plan::{Feeding, Plan};
 pub use probes::{Intervals, PortInterval};
-pub use sim::{Sim, SimError};
+pub use sim::{Counts, Seen, Sim, SimError};
 pub use tables::Tables;
 pub use tcp::{TcpReceiver, TcpSender};
 pub use totals::{

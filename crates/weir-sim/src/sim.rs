@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use weir_core::host::Load;
 use weir_core::queue::Counters;
 use weir_core::rng::Seed;
-use weir_core::units::{Bytes, Time};
+use weir_core::units::{Bytes, Span, Time};
 
 use crate::agent::{Agent, PushedSource};
 use crate::endpoint::Endpoint;
@@ -101,6 +101,57 @@ pub struct Sim<'p, A> {
     granted: i64,
 }
 
+/// What a run has counted so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Simulated time.
+    pub now: Time,
+    /// Frames generated that a port has asked for.
+    pub sent: u64,
+    /// Frames that arrived.
+    pub delivered: u64,
+    /// Their sizes.
+    pub delivered_bytes: u64,
+    /// Frames dropped in queues.
+    pub dropped: u64,
+    /// Frames in queues and on links, control frames included.
+    pub alive: u64,
+}
+
+/// A run, seen while it goes on.
+#[derive(Debug)]
+pub struct Seen<'s>(&'s Fabric<'s>);
+
+/// Flows and places that are added up in a run for [`Counts`], about: some milliseconds.
+const ADDED: usize = 20_000_000;
+
+impl Seen<'_> {
+    /// Simulated time.
+    pub fn now(&self) -> Time {
+        self.0.now
+    }
+
+    /// What has been counted. Takes as long as there are flows.
+    pub fn counts(&self) -> Counts {
+        let Fabric { now, flows, drops, frames, .. } = self.0;
+        Counts {
+            now: *now,
+            sent: flows.iter().map(|flow| flow.sent_frames).sum(),
+            delivered: flows.iter().map(|flow| flow.delivered_frames).sum(),
+            delivered_bytes: flows.iter().map(|flow| flow.delivered_bytes).sum(),
+            dropped: drops.iter().sum(),
+            alive: frames.alive as u64,
+        }
+    }
+
+    /// The simulated time after which it is worth counting again: a four hundredth of the run, or more where there are many
+    /// flows.
+    pub fn pause(&self) -> Span {
+        let times = ADDED / (self.0.flows.len() + self.0.drops.len()).max(1);
+        Span::from_ps(self.0.end.ps() / times.clamp(20, 400) as u64)
+    }
+}
+
 /// Events between two questions whether to go on: about 3 ms.
 pub(crate) const PATIENCE: i64 = 1 << 16;
 
@@ -139,7 +190,15 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     ///
     /// # Errors
     /// `ask` said no, a law was broken, or too many frames are under way.
-    pub fn run(mut self, mut ask: impl FnMut(Time) -> ControlFlow<()>) -> Result<Totals, SimError> {
+    pub fn run(self, mut ask: impl FnMut(Time) -> ControlFlow<()>) -> Result<Totals, SimError> {
+        self.run_seen(|seen| ask(seen.now()))
+    }
+
+    /// The same, and `ask` is shown what was counted, too.
+    ///
+    /// # Errors
+    /// As of [`Sim::run`].
+    pub fn run_seen(mut self, mut ask: impl FnMut(Seen<'_>) -> ControlFlow<()>) -> Result<Totals, SimError> {
         while let Some((at, entity)) = self.fabric.next_event() {
             if at >= self.fabric.end {
                 break;
@@ -164,10 +223,10 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     }
 
     #[cold]
-    fn look_up(&mut self, ask: &mut impl FnMut(Time) -> ControlFlow<()>) -> Result<(), SimError> {
+    fn look_up(&mut self, ask: &mut impl FnMut(Seen<'_>) -> ControlFlow<()>) -> Result<(), SimError> {
         self.granted += PATIENCE - self.fabric.patience;
         self.fabric.patience = PATIENCE;
-        if ask(self.fabric.now).is_break() {
+        if ask(Seen(&self.fabric)).is_break() {
             return Err(SimError::Interrupted);
         }
         if self.fabric.frames.is_full() {
@@ -179,7 +238,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
 
     /// Draws what pulled sources generated before the end and their ports did not ask for: frames of each flow that
     /// stand nowhere but there.
-    fn draw_backlog(&mut self, ask: &mut impl FnMut(Time) -> ControlFlow<()>) -> Result<Vec<u64>, SimError> {
+    fn draw_backlog(&mut self, ask: &mut impl FnMut(Seen<'_>) -> ControlFlow<()>) -> Result<Vec<u64>, SimError> {
         let mut backlog = vec![0; self.fabric.flows.len()];
         for port in 0..self.fabric.lines.len() {
             while self.fabric.lines[port].pulls() && self.fabric.finish(port as u32).is_break() {

@@ -63,6 +63,25 @@ fn progress_ends_at_its_total() {
 }
 
 #[test]
+fn what_the_first_run_counts_is_told_while_it_goes_on_and_changes_nothing() {
+    let plan = Plan::new(random_load(Span::from_ms(200))).expect("a legal spec");
+    let (silent, watched) = (Progress::new(), Progress::with_news());
+    let plain = simulate(&plan, &[1, 2], 2, &silent).expect("lawful runs");
+    let seen = simulate(&plan, &[1, 2], 2, &watched).expect("lawful runs");
+    assert_eq!(plain, seen);
+    assert_eq!(silent.news(), []);
+    let news = watched.news();
+    assert!(news.len() >= 4, "{} notes", news.len());
+    assert!(news.is_sorted_by(|one, next| one.now < next.now && one.sent <= next.sent));
+    for counts in &news {
+        assert_eq!(counts.sent, counts.delivered + counts.dropped + counts.alive, "{counts:?}");
+    }
+    let all: u64 = plain[0].flows.iter().map(|flow| flow.sent_frames).sum();
+    assert!(news.last().is_some_and(|last| last.sent <= all));
+    assert_eq!(watched.news(), [], "each is told once");
+}
+
+#[test]
 fn a_request_to_end_is_looked_at_within_65_536_events_of_a_run() {
     let plan = Plan::new(random_load(Span::from_ms(200))).expect("a legal spec");
     let mut asked = 0;
