@@ -36,6 +36,7 @@ import psutil
 from weirlab._core import version
 from weirlab.errors import InputError, WeirlabError
 from weirlab.files import whole
+from weirlab.working import left_over
 
 FORMAT = 1
 """Version of the layout. A reader refuses a newer one."""
@@ -257,7 +258,7 @@ def _uninterrupted() -> Iterator[None]:
 def _claim(out: Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
-        occupied = next(out.iterdir(), None)
+        occupied = next((each for each in out.iterdir() if not left_over(each)), None)
     except FileExistsError as error:
         raise InputError(f"{out}: this is a file; name a directory") from error
     except OSError as error:

@@ -3,6 +3,7 @@ ran."""
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,8 @@ from weirlab.scenario.record import FrameRecord
 from weirlab.scenario.testbeds import Netns, Sim
 
 Progress = Callable[[int, int], None]
-"""Told how much is done, and of how much, about every 50 ms."""
+"""Told how much is done, and of how much, about every 50 ms. One with a method `news` is told there what the
+first replicate of a batch has counted, too."""
 
 _SEEDS = 2**64
 
@@ -267,6 +269,9 @@ def _batches(
             if progress is not None:
                 progress(before * _STEPS + count * _STEPS * part // max(1, whole), many * _STEPS)
 
+        if news := getattr(progress, "news", None):
+            share.news = functools.partial(news, done)  # type: ignore[attr-defined]
+
         began = time.monotonic()
         records, captures = _simulate(scenario, seeds, threads, share, first=done)
         seconds = max(time.monotonic() - began, 1e-3)
@@ -337,7 +342,8 @@ def _simulate(
     resolved = resolve(scenario)
     threads = usable_cpus() if threads is None else threads
     try:
-        tables = _core.simulate(resolved.plan, list(seeds), threads, progress)
+        news = getattr(progress, "news", None)
+        tables = _core.simulate(resolved.plan, list(seeds), threads, progress, news)
     except _core.SimulationError as error:
         raise RunFailed(f"{scenario.name}: {error}") from error
     if not len(tables["captures"]):

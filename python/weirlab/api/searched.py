@@ -6,7 +6,7 @@ One file: a search and a study of searches share how they begin, go on and end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from weirlab.searches import SearchResult as Found
 from weirlab.searches.build import build
 from weirlab.testbed import Trial, open_testbed
 from weirlab.units import FrameRate, Span
+from weirlab.working import at_work
 
 if TYPE_CHECKING:
     from weirlab.plots.style import Plot
@@ -368,6 +369,7 @@ def _search(
         provenance=Provenance.now(),
     )
     begun = False
+    noted = ExitStack()
 
     def begin() -> None:
         nonlocal begun, manifest
@@ -375,6 +377,7 @@ def _search(
             save_scenario(scenario, directory)
         manifest = manifest.begun_in(directory)
         manifest.write(directory)
+        noted.enter_context(at_work(directory, "search", scenario.name))
         begun = True
 
     testbed = open_testbed(scenario)
@@ -400,6 +403,7 @@ def _search(
         raise
     finally:
         testbed.close()
+        noted.close()
     return found
 
 
@@ -435,7 +439,7 @@ def _searches(
         place.mkdir(parents=True, exist_ok=True)
         return search_into(each.scenario, place)
 
-    with locked_directory(directory):
+    with locked_directory(directory), at_work(directory, "search-study", scenario.name):
         if not (directory / "manifest.json").exists():
             save_scenario(scenario, directory)
         manifest = manifest.begun_in(directory)

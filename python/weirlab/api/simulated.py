@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +18,8 @@ from weirlab.api.result import Result, Shelf
 from weirlab.evaluation import Evaluation, evaluated
 from weirlab.evaluation import summary as measures_json
 from weirlab.records import save_tables
-from weirlab.results import Manifest, Provenance, write_json
+from weirlab.results import Manifest, Provenance, claimed_directory, write_json
+from weirlab.working import ProgressLog, at_work
 
 if TYPE_CHECKING:
     from weirlab import studies
@@ -230,19 +232,24 @@ def run(
     """
     began = time.monotonic()
     asked = scenario_of(scenario, assign)
-    try:
-        found = runs.run(
-            asked, seed=seed, replicates=replicates, threads=threads, progress=progress, judge=judge
-        )
-    except runs.RunInterrupted as interruption:
+    with ExitStack() as stack:
+        if out is not None and asked.search is None and asked.study is None:
+            place = stack.enter_context(claimed_directory(asked.name, Path(out)))
+            stack.enter_context(at_work(place, "run", asked.name))
+            progress = ProgressLog(place, progress)
+        try:
+            found = runs.run(
+                asked, seed=seed, replicates=replicates, threads=threads, progress=progress, judge=judge
+            )
+        except runs.RunInterrupted as interruption:
+            if out is not None:
+                result = RunResult(interruption.run, seconds=time.monotonic() - began, overrides=overrides)
+                place = result.save(out)
+                interruption.args = (f"{interruption}; they are kept in {place}",)
+            raise
+        result = RunResult(found, seconds=time.monotonic() - began, overrides=overrides)
         if out is not None:
-            result = RunResult(interruption.run, seconds=time.monotonic() - began, overrides=overrides)
-            place = result.save(out)
-            interruption.args = (f"{interruption}; they are kept in {place}",)
-        raise
-    result = RunResult(found, seconds=time.monotonic() - began, overrides=overrides)
-    if out is not None:
-        result.save(out)
+            result.save(out)
     return result
 
 

@@ -28,6 +28,7 @@ from weirlab.scenario.file.moving import movable
 from weirlab.scenario.network.path import PathPlan
 from weirlab.scenario.testbeds import AnyTestbed, Hosts, Sim
 from weirlab.store import Store
+from weirlab.working import at_work, left_over
 
 LOG = "measurements.jsonl"
 ATTEMPTS = 3
@@ -150,7 +151,7 @@ def run_campaign(
     if measure is None:
         measure, facts, reach = _measure_of(bed, Path(scenario.file).parent, tls=_has_tls(plan))
     path = directory / LOG
-    if not path.exists() and directory.is_dir() and next(directory.iterdir(), None) is not None:
+    if not path.exists() and directory.is_dir() and any(not left_over(each) for each in directory.iterdir()):
         raise InputError(f"{directory}: holds other files; name a new or an empty directory")
     # What is missing on this host or another is told before anything is kept.
     continued = (directory / "manifest.json").exists()
@@ -164,7 +165,10 @@ def run_campaign(
         overrides=overrides or {},
         provenance=provenance,
     )
-    with Journal(path, _KIND, _identity(scenario), _Reader(plan)) as log:
+    with (
+        Journal(path, _KIND, _identity(scenario), _Reader(plan)) as log,
+        at_work(directory, "campaign", scenario.name),
+    ):
         save_scenario(scenario, directory)  # again: it may have more cycles now
         if reported is not None:
             write_json(directory / "tools.json", reported)

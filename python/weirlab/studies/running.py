@@ -22,6 +22,7 @@ from weirlab.studies import journalled
 from weirlab.studies.intervals import Intervals
 from weirlab.studies.plan import RunsPlan
 from weirlab.studies.study import ABOUT, IMPOSSIBLE, Study, about_in, found_in
+from weirlab.working import at_work, left_over
 
 _MANY = 100
 """Runs from which it is worth a few to know what they need."""
@@ -111,7 +112,7 @@ def run_study(
         overrides=overrides or {},
         provenance=provenance,
     )
-    with _opened(directory, plan, store) as kept:
+    with _opened(directory, plan, store) as kept, at_work(directory, "study", scenario.name):
         manifest = replace(manifest.begun_in(directory), replicates=len(plan.seeds))
         manifest.write(directory)
         journal = _Journal(directory / _JOURNAL)
@@ -201,7 +202,7 @@ def _opened(directory: Path, plan: RunsPlan, store: str | Path | None) -> Iterat
             "another directory"
         )
     if not (directory / ABOUT).exists():
-        if directory.is_dir() and next(directory.iterdir(), None) is not None:
+        if directory.is_dir() and any(not left_over(each) for each in directory.iterdir()):
             raise InputError(f"{directory}: holds other files; name a new or an empty directory")
         if directory.exists() and not directory.is_dir():
             raise InputError(f"{directory}: this is a file; name a directory")
