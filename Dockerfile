@@ -17,7 +17,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends python3 python3-venv iproute2 ethtool iperf3 iputils-ping traceroute tcpdump openssh-client slirp4netns \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=wheel /wheels /wheels
-RUN python3 -m venv /opt/weirlab && /opt/weirlab/bin/pip install --no-cache-dir "$(echo /wheels/*.whl)[cluster,report,sensitivity]" && rm -r /wheels
+RUN python3 -m venv /opt/weirlab && /opt/weirlab/bin/pip install --no-cache-dir "$(echo /wheels/*.whl)[cluster,sensitivity,view]" && rm -r /wheels
 ENV PATH=/opt/weirlab/bin:$PATH
 WORKDIR /work
 ENTRYPOINT ["weir"]

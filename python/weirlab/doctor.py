@@ -102,6 +102,7 @@ def _system() -> Iterator[Check]:
     yield from _memory_and_load()
     for name, modules, what in (
         ("report packages", ("altair", "jinja2", "vl_convert"), "no plots and no HTML reports: tables only"),
+        ("view packages", ("starlette", "uvicorn"), "no results in the browser: 'weir view'"),
         ("live packages", ("pyroute2",) if _on_linux() else (), LIVE_ONLY),
     ):
         yield _packages(name, modules, what)
@@ -172,8 +173,8 @@ def _packages(name: str, modules: Sequence[str], means: str) -> Check:
         ", ".join([*present, *(f"no {module}" for module in missing)]) or "none needed",
         lacks=bool(missing),
         means=means,
-        remedy="in a checkout: pip install '.[report]'"
-        if name.startswith("report")
+        remedy=f"in a checkout: pip install '.[{name.split()[0]}]'"
+        if name.split()[0] in ("report", "view")
         else "in a checkout: pip install .",
     )
 

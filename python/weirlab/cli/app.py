@@ -51,6 +51,7 @@ COMMANDS = {
     "path": ("path", "Capacity, latency, queueing and loss of each link to a host."),
     "rapid": ("rapid", "Rapid over UDP between two hosts."),
     "report": ("report", "Write the report of a result as one HTML page."),
+    "view": ("view", "Show results in the browser, and work while it goes on."),
     "compare": ("compare", "Compare results: differences with intervals, and conditions for CI."),
     "results": ("results", "List, query, export, compact or prune a store of results."),
     "check": ("check", "Say everything that is wrong with a scenario file."),

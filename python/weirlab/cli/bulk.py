@@ -52,6 +52,7 @@ from weirlab.cli.link import (
     write_scenario,
 )
 from weirlab.cli.progress import progress_bar
+from weirlab.cli.viewing import ViewFlag, viewed
 
 if TYPE_CHECKING:
     from weirlab.campaigns import Campaign, Plan
@@ -109,6 +110,7 @@ def bulk(
         typer.Option(metavar="TIME", help="Most delay that others may meet, such as '10 ms'; with --advise."),
     ] = None,
     report: ReportFlag = False,
+    view: ViewFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Run a campaign: every point of a study, loaded and unloaded, cycle after cycle, with iperf3 and ping
@@ -143,7 +145,13 @@ def bulk(
 
     if most_delay is not None and not advise:
         raise InputError("--most-delay: is for --advise; give that, too")
-    runs = {"--advise": advise, "--report": report, "--json": as_json, "--out": out is not None}
+    runs = {
+        "--advise": advise,
+        "--report": report,
+        "--view": view,
+        "--json": as_json,
+        "--out": out is not None,
+    }
     if write is not None and (useless := [option for option, given in runs.items() if given]):
         raise InputError(f"{useless[0]}: --write runs nothing; leave one of them out")
     most_delay_s = None if most_delay is None else quantity("--most-delay", Span, most_delay).s
@@ -167,7 +175,11 @@ def bulk(
     continued = out is not None and (out / LOG).exists()
     place = nullcontext(out) if continued and out is not None else claimed_directory(scenario.name, out)
     try:
-        with place as directory, progress_bar("measuring", f"{len(plan.places())} measurements") as progress:
+        with (
+            place as directory,
+            viewed(directory, view),
+            progress_bar("measuring", f"{len(plan.places())} measurements") as progress,
+        ):
             result = measure(
                 scenario,
                 advice=advise,

@@ -64,7 +64,13 @@ def compare(
     """
     from weirlab.comparisons import compared, condition, settings, unmatched
     from weirlab.errors import InputError
-    from weirlab.report.compare import changes, comparison_sentences, difference_table, setting_table
+    from weirlab.report.compare import (
+        changes,
+        comparison_sentences,
+        difference_document,
+        difference_table,
+        setting_table,
+    )
 
     if len(directories) < 2:
         raise InputError(f"{directories[0]}: name two results or more")
@@ -93,7 +99,7 @@ def compare(
         print_json(
             {
                 "results": [{"name": each.name, "directory": str(each.directory)} for each in results],
-                "differences": [_document(each) for each in found],
+                "differences": [difference_document(*each) for each in found],
                 "settings": [{"name": e.name, "of": e.of, "values": list(e.values)} for e in other],
                 "conditions": [_judged_document(each) for each in judged],
                 "report": None if page is None else str(page),
@@ -130,25 +136,6 @@ def _verdicts(judged: Sequence[Judged]) -> list[str]:
 
 def _place(other: Compared, found: Difference) -> str:
     return f"{other.name} at {found.after.at}" if found.after.at else other.name
-
-
-def _document(change: Change) -> dict[str, Any]:
-    other, found = change
-    return {
-        "result": other.name,
-        "quantity": found.after.name,
-        "at": found.after.at,
-        "unit": found.after.unit,
-        "before": found.first,
-        "after": found.second,
-        "change": found.change,
-        "low": found.low,
-        "high": found.high,
-        "relative": found.relative,
-        "pairs": found.pairs,
-        "clear": found.clear,
-        "exact": found.exact,
-    }
 
 
 def _judged_document(judged: Judged) -> dict[str, Any]:

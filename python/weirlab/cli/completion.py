@@ -94,7 +94,7 @@ def _offers(words: Sequence[str], incomplete: str) -> list[str]:
             return complete_controllers(incomplete)
         case "--resume":
             return _results(incomplete)
-    if command in ("report", "compare"):
+    if command in ("report", "compare", "view"):
         return _results(incomplete)
     if given or command not in _STARTED:
         return []

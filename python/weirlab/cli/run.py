@@ -27,6 +27,7 @@ from weirlab.cli.frame import (
 )
 from weirlab.cli.progress import judge_in, progress_bar
 from weirlab.cli.study import run_points, where_of, write_cluster_file
+from weirlab.cli.viewing import ViewFlag, viewed
 from weirlab.errors import WeirlabError
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def run(
     out: OutOption = None,
     report: ReportFlag = False,
     perfetto: PerfettoOption = None,
+    view: ViewFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Run a scenario, or the study in it, on the packet-level simulator and keep what it recorded.
@@ -105,7 +107,17 @@ def run(
             raise InputError(f"{file}: has no section 'study', which --on, --store and --limit are for")
         if perfetto is not None:
             scenario = with_frames(scenario)
-        found = _run_once(scenario, seed, replicates, threads, changes, out, report=report, perfetto=perfetto)
+        found = _run_once(
+            scenario,
+            seed,
+            replicates,
+            threads,
+            changes,
+            out,
+            report=report,
+            view=view,
+            perfetto=perfetto,
+        )
         _show(*found, as_json=as_json)
         return
     if perfetto is not None:
@@ -115,7 +127,8 @@ def run(
         options = {"--seed": seed, "--replicates": replicates, "--store": store, "--out": out}
         write_cluster_file(scenario, on, file, options, [("--set", sets), ("--limit", limit)], report=report)
         return
-    run_points(scenario, seed, replicates, threads, where, changes, out, report=report, as_json=as_json)
+    options_ = {"report": report, "view": view, "as_json": as_json}
+    run_points(scenario, seed, replicates, threads, where, changes, out, **options_)
 
 
 @functools.wraps(run)
@@ -153,6 +166,7 @@ def _run_once(
     out: Path | None,
     *,
     report: bool,
+    view: bool,
     perfetto: Path | None,
 ) -> tuple[RunResult, Path | None]:
     from weirlab import runs
@@ -162,6 +176,7 @@ def _run_once(
     runs.resolve(scenario)  # what cannot run is told before a directory is made
     with (
         claimed_directory(scenario.name, out) as directory,
+        viewed(directory, view),
         progress_bar("simulating", f"{replicates or 1} replicates") as progress,
     ):
         result = run(

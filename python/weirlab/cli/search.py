@@ -27,6 +27,7 @@ from weirlab.cli.frame import (
     tell,
     write_page,
 )
+from weirlab.cli.viewing import ViewFlag, viewed
 
 if TYPE_CHECKING:
     from weirlab.api.searched import SearchesResult, SearchResult, Watch
@@ -80,6 +81,7 @@ def search(
     store: StoreOption = None,
     out: OutOption = None,
     report: ReportFlag = False,
+    view: ViewFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Find the NDR, the PDR or other rates of a simulated device, of a real router or of your own tester.
@@ -114,7 +116,8 @@ def search(
             raise InputError("--resume goes on with the search as it was; leave --set, --out and --from out")
         scenario = resumed(resume)
         _may_build(scenario)
-        result = _searched(scenario, resume, timeout, None, on, store)
+        with viewed(resume, view):
+            result = _searched(scenario, resume, timeout, None, on, store)
     else:
         assert file is not None
         from weirlab.results import claimed_directory
@@ -127,7 +130,7 @@ def search(
         scenario = scenario.assign(hints)
         _refuse_unfinished(out)
         changes = overrides(sets) | {path: str(rate) for path, rate in hints.items()}
-        with claimed_directory(scenario.name, out) as directory:
+        with claimed_directory(scenario.name, out) as directory, viewed(directory, view):
             result = _searched(scenario, directory, timeout, changes, on, store)
     _show(result, report=report, as_json=as_json)
 

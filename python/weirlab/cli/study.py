@@ -11,6 +11,7 @@ import typer
 
 from weirlab.cli.frame import print_json, show_result, tell, write_page
 from weirlab.cli.progress import judge_in, progress_bar
+from weirlab.cli.viewing import viewed
 
 if TYPE_CHECKING:
     from weirlab.execution import Limits
@@ -91,6 +92,7 @@ def run_points(
     out: Path | None,
     *,
     report: bool,
+    view: bool,
     as_json: bool,
 ) -> None:
     """Run all points of a study, or those that an earlier sitting left open."""
@@ -107,7 +109,7 @@ def run_points(
     continued = out is not None and (out / "manifest.json").exists()
     directory = out if continued and out is not None else new_directory(scenario.name, out)
     try:
-        with progress_bar("simulating", f"{points} points") as progress:
+        with viewed(directory, view), progress_bar("simulating", f"{points} points") as progress:
             result = study(
                 scenario,
                 out=directory,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from weirlab.campaigns import Campaign
 from weirlab.comparisons import (
@@ -139,6 +140,25 @@ def values_text(found: Difference) -> str:
     factor, unit = display_unit(found.after.unit, largest)
     before, after = (f"{number(value * factor)} {unit}".strip() for value in (found.first, found.second))
     return f"{found.after.name} {before} before, {after} after"
+
+
+def difference_document(other: Compared, found: Difference) -> dict[str, Any]:
+    """A difference as JSON values, in the units of the records."""
+    return {
+        "result": other.name,
+        "quantity": found.after.name,
+        "at": found.after.at,
+        "unit": found.after.unit,
+        "before": found.first,
+        "after": found.second,
+        "change": found.change,
+        "low": found.low,
+        "high": found.high,
+        "relative": found.relative,
+        "pairs": found.pairs,
+        "clear": found.clear,
+        "exact": found.exact,
+    }
 
 
 def comparison_page(results: Sequence[Compared]) -> tuple[Page, list[Plot]]:

@@ -7,6 +7,7 @@ drawings follow the reader's light or dark setting, and print in light.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from base64 import b64encode
@@ -209,25 +210,55 @@ class Page:
     story: Sequence[str] = ()
     """What was found, in a few sentences with their numbers; the one that matters is the first."""
 
-    def html(self) -> str:
-        """The page as one HTML document."""
+    def html(self, *, bar: str = "", style: str = "") -> str:
+        """The page as one HTML document.
+
+        Args:
+            bar: HTML before everything else, of a server that shows the page.
+            style: CSS for that.
+        """
         templates = jinja2()
         here = resources.files("weirlab.report")
         environment = templates.Environment(
             autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=templates.StrictUndefined
         )
         template = environment.from_string((here / "page.html.j2").read_text(encoding="utf-8"))
-        style = (here / "style.css").read_text(encoding="utf-8")
-        scripts = [(here / "static" / name).read_text(encoding="utf-8") for name in _SCRIPTS]
-        hashes = " ".join(f"'sha256-{b64encode(sha256(s.encode()).digest()).decode()}'" for s in scripts)
         return str(
-            template.render(page=self, style=style, light=LIGHT, dark=DARK, scripts=scripts, hashes=hashes)
+            template.render(
+                page=self,
+                style=style_sheet() + style,
+                light=LIGHT,
+                dark=DARK,
+                scripts=_scripts(),
+                policy=content_policy(),
+                bar=bar,
+            )
         )
 
     def write(self, path: Path) -> Path:
         """Write the page; the file appears whole or not at all."""
         write_text(path, self.html())
         return path
+
+
+@functools.cache
+def _scripts() -> tuple[str, ...]:
+    here = resources.files("weirlab.report") / "static"
+    return tuple((here / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+
+
+@functools.cache
+def content_policy() -> str:
+    """What a browser may do for a page: run its own scripts, known by their digests, and load nothing."""
+    digests = (b64encode(sha256(script.encode()).digest()).decode() for script in _scripts())
+    scripts = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data:"
+
+
+@functools.cache
+def style_sheet() -> str:
+    """The style of pages, without the colours that depend on the theme."""
+    return (resources.files("weirlab.report") / "style.css").read_text(encoding="utf-8")
 
 
 def figure(plot: Plot) -> Figure:

@@ -1,0 +1,403 @@
+"""What results lie below a directory: a table that notices what is new, changed or gone.
+
+A result is written by renaming files, which changes the time of its directory. So one question to the system
+tells of each directory whether it has to be read again. Links are never followed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from weirlab.files import whole
+from weirlab.working import NOTE, work_in
+
+SCHEMA: Mapping[str, Any] = {
+    "path": pl.String,
+    "name": pl.String,
+    "kind": pl.String,
+    "status": pl.String,
+    "started": pl.String,
+    "seconds": pl.Float64,
+    "replicates": pl.Int64,
+    "host": pl.String,
+    "version": pl.String,
+    "changes": pl.String,
+    "remark": pl.String,
+    "changed_ns": pl.Int64,
+    "text": pl.String,
+}
+"""`started` is UTC; `text` is what words are looked for in; `changed_ns` the time of the directory."""
+VALUES: Mapping[str, Any] = {"path": pl.String, "name": pl.String, "unit": pl.String, "value": pl.Float64}
+"""What was found, a row for each measure of a run and goal of a search."""
+
+_AT_ONCE = 2000
+"""Results of which it is asked in one turn whether they have changed."""
+_SETTLED_NS = 2_000_000_000
+"""A change that follows another one sooner may leave the time of a directory as it was."""
+_MOST_BYTES = 400_000
+"""Of a `result.json` that is read for the list."""
+_PARTS = frozenset({"tables", "plots", "store"})
+"""Directories of a result that hold no further result."""
+_CACHED = 500
+"""Results from which the index is kept for the next start."""
+
+
+@dataclass
+class Folder:
+    """A directory that was read."""
+
+    changed_ns: int
+    """-1 where it has to be read again."""
+    below: set[str] = field(default_factory=set)
+    row: dict[str, Any] | None = None
+    """Of a result."""
+
+
+class Index:
+    """The results below a directory. One thread calls `look`; any may ask."""
+
+    def __init__(self, root: Path, *, cache: Path | None = None) -> None:
+        self.root = root
+        self.frame = pl.DataFrame(schema=SCHEMA)
+        """One row per result."""
+        self.values = pl.DataFrame(schema=VALUES)
+        self.generation = 0
+        """Counts the changes of `frame`."""
+        self.is_complete = False
+        """Whether everything has been read once."""
+        self._folders: dict[str, Folder] = {}
+        self._todo: deque[str] = deque([""])
+        self._round: deque[str] = deque()
+        self._rows: dict[str, dict[str, Any] | None] = {}
+        """Changes that are not in `frame` yet."""
+        self._found: dict[str, list[tuple[str, str, float]]] = {}
+        self._known: dict[str, int] = {}
+        """Results of an earlier start, by path: when their directories changed."""
+        self._running: set[str] = set()
+        self._containers: set[str] = set()
+        """Directories that are no results."""
+        self._lock = threading.Lock()
+        self._cache = cache
+        self._saved = -1
+        self._published = 0.0
+        if cache is not None:
+            self._load(cache)
+
+    def __contains__(self, path: str) -> bool:
+        folder = self._folders.get(path)
+        return folder is not None and (folder.row is not None or path in self._known)
+
+    def kind_of(self, path: str) -> str:
+        """`run`, `search` ..., `store` or `page`; empty where no result is known by that path."""
+        found = self.frame.filter(path=path).get_column("kind")
+        return str(found[0]) if found.len() else ""
+
+    def status_of(self, path: str) -> str:
+        """As in the frame; empty where no result is known by that path."""
+        found = self.frame.filter(path=path).get_column("status")
+        return str(found[0]) if found.len() else ""
+
+    @property
+    def running(self) -> frozenset[str]:
+        """Results that a process works on."""
+        return frozenset(self._running)
+
+    def look(self, patience_s: float = 0.15) -> bool:
+        """Look for changes for about so long; whether `frame` is another one now."""
+        with self._lock:
+            return self._look(patience_s)
+
+    def _look(self, patience_s: float) -> bool:
+        give_up = time.monotonic() + patience_s
+        for path in [*self._running]:
+            self._ask(path)
+        if not self._todo:
+            self._ask_round(give_up)
+        while self._todo and time.monotonic() < give_up:
+            self._read(self._todo.popleft())
+        is_done = not self._todo
+        is_due = is_done or time.monotonic() - self._published > 1.0
+        news = bool(self._rows) and is_due
+        if news:
+            self._publish()
+        if is_done and not self.is_complete:
+            self.is_complete, news = True, True
+            self._forget_unknown()
+            self.save()
+        return news
+
+    def look_at(self, path: str) -> None:
+        """Read one result again if it has changed: before it is shown."""
+        with self._lock:
+            self._ask(path)
+            while self._todo and self._todo[-1] == path:
+                self._read(self._todo.pop())
+            if path in self._rows:
+                self._publish()
+
+    def save(self) -> None:
+        """Keep what is known for the next start, where it is much."""
+        if self._cache is None or self.frame.height < _CACHED or self._saved == self.generation:
+            return
+        self._saved = self.generation
+        with suppress(OSError, pl.exceptions.PolarsError):
+            for kind, frame in (("frame", self.frame), ("values", self.values)):
+                with whole(self._cache.with_suffix(f".{kind}")) as unfinished:
+                    frame.write_parquet(unfinished, compression="zstd")
+
+    def _load(self, cache: Path) -> None:
+        try:
+            frame, values = (pl.read_parquet(cache.with_suffix(f".{kind}")) for kind in ("frame", "values"))
+        except (OSError, pl.exceptions.PolarsError):
+            return
+        if dict(frame.schema) != dict(SCHEMA) or dict(values.schema) != dict(VALUES):
+            return
+        settled = frame.filter(
+            pl.col("status").is_in(["complete", "interrupted", "failed"])
+            & ~pl.col("kind").is_in(["search-study", "reproduce"])  # which hold further results
+        )
+        self.frame, self.values, self.generation = frame, values, 1
+        self._known = dict(settled.select("path", "changed_ns").iter_rows())
+
+    def _forget_unknown(self) -> None:
+        """Results of an earlier start that are gone."""
+        gone = [path for path in self.frame.get_column("path") if path not in self._folders]
+        self._rows.update(dict.fromkeys(gone))
+        if gone:
+            self._publish()
+
+    def _ask_round(self, give_up: float) -> None:
+        """Whether directories that may get further results have changed, and some of the results."""
+        for path in [*self._containers]:
+            self._ask(path)
+        if not self._round:
+            self._round.extend(path for path in self._folders if path not in self._containers)
+        for asked in range(len(self._round)):
+            if asked >= _AT_ONCE and time.monotonic() > give_up:
+                return
+            self._ask(self._round.popleft())
+
+    def _ask(self, path: str) -> None:
+        folder = self._folders.get(path)
+        if folder is None:
+            return
+        try:
+            changed_ns = (self.root / path).lstat().st_mtime_ns
+        except OSError:
+            self._drop(path)
+            return
+        if changed_ns != folder.changed_ns or path in self._running:
+            self._todo.append(path)
+
+    def _drop(self, path: str) -> None:
+        folder = self._folders.pop(path, None)
+        if folder is None:
+            return
+        self._running.discard(path)
+        self._containers.discard(path)
+        if folder.row is not None or path in self._known:
+            self._rows[path] = None
+        for name in folder.below:
+            self._drop(_join(path, name))
+
+    def _read(self, path: str) -> None:
+        """Read a directory, and put those below it that are new on the list."""
+        place = self.root / path
+        try:
+            about = place.lstat()
+            changed_ns = about.st_mtime_ns
+            known = self._folders.get(path)
+            if known is None and self._known.get(path) == changed_ns:
+                self._folders[path] = Folder(changed_ns)  # as it was at the last start
+                return
+            with os.scandir(place) as entries:
+                found = [
+                    (each.name, each.is_dir(follow_symlinks=False), each.is_symlink()) for each in entries
+                ]
+        except OSError:
+            if path:
+                self._drop(path)
+            return
+        self._known.pop(path, None)
+        files = {name for name, is_directory, is_link in found if not is_directory and not is_link}
+        row, values = _row(place, path, files)
+        if time.time_ns() - changed_ns < _SETTLED_NS:
+            changed_ns = -1
+        below = {
+            name
+            for name, is_directory, is_link in found
+            if is_directory and not is_link and not name.startswith(".") and not (row and name in _PARTS)
+        }
+        if row is not None and row["kind"] in ("store", "run"):
+            below = set()
+        before = self._folders.get(path)
+        self._folders[path] = Folder(changed_ns, below, row)
+        for name in sorted(below - (before.below if before else set())):
+            self._todo.append(_join(path, name))
+        for name in (before.below if before else set()) - below:
+            self._drop(_join(path, name))
+        (self._running.add if row and row["status"] == "running" else self._running.discard)(path)
+        if row is None:
+            self._containers.add(path)
+        else:
+            self._containers.discard(path)
+            row["changed_ns"] = changed_ns
+        before_row = before.row if before else None
+        if _without_time(row) != _without_time(before_row):
+            self._rows[path] = row
+            self._found[path] = values
+
+    def _publish(self) -> None:
+        rows, found = self._rows, self._found
+        self._rows, self._found = {}, {}
+        fresh = pl.DataFrame([row for row in rows.values() if row is not None], schema=SCHEMA)
+        values = pl.DataFrame(
+            [(path, *one) for path, many in found.items() for one in many if rows.get(path) is not None],
+            schema=VALUES,
+            orient="row",
+        )
+        changed = pl.Series(list(rows), dtype=pl.String).implode()
+        self.values = pl.concat([self.values.filter(~pl.col("path").is_in(changed)), values])
+        self.frame = pl.concat([self.frame.filter(~pl.col("path").is_in(changed)), fresh])
+        self.generation += 1
+        self._published = time.monotonic()
+
+
+def cache_for(root: Path) -> Path | None:
+    """Where the index of a directory is kept between starts; None where there is no such place."""
+    base = os.environ.get("XDG_CACHE_HOME") or (Path.home() / ".cache" if os.environ.get("HOME") else None)
+    if base is None:
+        return None
+    digest = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    return Path(base) / "weirlab" / "viewer" / digest
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name
+
+
+def _without_time(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if row is None else {key: value for key, value in row.items() if key != "changed_ns"}
+
+
+def _row(
+    place: Path, path: str, files: Iterable[str]
+) -> tuple[dict[str, Any] | None, list[tuple[str, str, float]]]:
+    """What a directory is, if it is a result, and what was found."""
+    shown = path or "."
+    if "manifest.json" in files:
+        content = _json(place / "manifest.json")
+        if content is None:
+            return _made(shown, path, kind="damaged", remark="manifest.json cannot be read"), []
+        values = _values(place, content) if "result.json" in files else []
+        return _of_manifest(place, path, shown, content, noted=NOTE in files), values
+    if NOTE in files:
+        work = work_in(place)
+        if work is None:
+            return None, []
+        status = "running" if work.goes_on else "unfinished"
+        started = work.started[:19].replace("T", " ")
+        return _made(shown, path, name=work.name, kind=work.kind, status=status, started=started), []
+    if "weirlab-store.json" in files:
+        return _made(shown, path, kind="store"), []
+    if "result.json" in files and "report.html" in files:
+        kind = (_json(place / "result.json") or {}).get("kind")
+        if kind in ("stability", "rank"):
+            return _made(shown, path, kind=kind, status="complete"), []
+    return None, []
+
+
+def _made(shown: str, path: str, **known: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        **dict.fromkeys(SCHEMA),
+        "path": path,
+        "name": shown.rpartition("/")[2],
+        "status": "",
+    }
+    row |= known
+    words = (path, row["name"], row["kind"], row["changes"], row["remark"])
+    row["text"] = " ".join(word for word in words if word).lower()
+    return row
+
+
+def _of_manifest(
+    place: Path, path: str, shown: str, content: Mapping[str, Any], *, noted: bool
+) -> dict[str, Any]:
+    def text(value: object) -> str | None:
+        return value if isinstance(value, str) else None
+
+    provenance = content.get("provenance")
+    provenance = provenance if isinstance(provenance, dict) else {}
+    started = text(provenance.get("started"))
+    status = text(content.get("status")) or ""
+    work = work_in(place) if noted else None
+    if work is not None and work.goes_on:  # a manifest of before says otherwise until it is written
+        status = "running"
+    elif status == "running":
+        status = "unfinished"
+    changes = content.get("overrides")
+    replicates = content.get("replicates")
+    return _made(
+        shown,
+        path,
+        name=text(content.get("name")) or shown,
+        kind=text(content.get("kind")) or "",
+        status=status,
+        started=started[:19].replace("T", " ") if started else None,
+        seconds=_seconds(started, text(provenance.get("finished"))),
+        replicates=replicates if isinstance(replicates, int) else None,
+        host=text(provenance.get("host")),
+        version=text(provenance.get("weirlab")),
+        changes=", ".join(f"{key}={value}" for key, value in changes.items())
+        if isinstance(changes, dict)
+        else "",
+        remark=text(content.get("remark")) or "",
+    )
+
+
+def _seconds(started: str | None, finished: str | None) -> float | None:
+    from datetime import datetime
+
+    if started is None or finished is None:
+        return None
+    with suppress(ValueError):
+        return (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
+    return None
+
+
+def _values(place: Path, manifest: Mapping[str, Any]) -> list[tuple[str, str, float]]:
+    """The measures of a run, and the rates of a search."""
+    kind = manifest.get("kind")
+    found: list[tuple[str, str, float]] = []
+    if kind not in ("run", "search"):
+        return found
+    content = _json(place / "result.json") or {}
+    with suppress(KeyError, TypeError, AttributeError, ValueError):
+        if kind == "run":
+            rows = [(each["measure"], each["unit"], each["mean"]) for each in content["measures"]]
+        else:
+            goals = [each for each in content["goals"] if each["lower"] is not None]
+            rows = [(each["name"], "frame/s", each["lower"]["load_fps"]) for each in goals]
+        found = [(str(name), str(unit), float(value)) for name, unit, value in rows if value is not None]
+    return found
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        with path.open("rb") as file:
+            content = json.loads(file.read(_MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
