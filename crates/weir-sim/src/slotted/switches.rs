@@ -82,6 +82,7 @@ impl Output {
 
 /// What the ports of a switch share.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub(super) struct Memory {
     /// Cells that wait.
     pub(super) level: u32,
