@@ -13,8 +13,6 @@
 //!
 //! Hosts do not forward.
 
-use std::ops::Range;
-
 use crate::network::Topology;
 use crate::rng::Stream;
 use crate::spec::Routing;
@@ -22,12 +20,11 @@ use crate::spec::Routing;
 /// Finds paths. Those to hosts on the same switches are found faster when they are asked for one after the other.
 #[derive(Debug)]
 pub struct Router {
-    /// Ports of node `n`, in order: `outgoing[first[n]..first[n + 1]]`, each with the node that it leads to.
+    /// Ports of node `n`, each with the node that it leads to: `outgoing[first[n]..first[n + 1]]`. First, in their order, those to switches, then,
+    /// from `first_host[n]` on, those to hosts in the order of the hosts.
     first: Vec<u32>,
+    first_host: Vec<u32>,
     outgoing: Vec<Outgoing>,
-    /// Switches next to node `n`: `switches[first_switch[n]..first_switch[n + 1]]`.
-    first_switch: Vec<u32>,
-    switches: Vec<u32>,
     /// The switches next to the destination last asked for: what `distance` was computed from.
     roots: Vec<u32>,
     /// Links from each switch to the destination; `FAR` when there is no way, and for hosts.
@@ -66,14 +63,14 @@ impl Router {
             outgoing[*place as usize] = Outgoing { port: id, to: port.to };
             *place += 1;
         }
-        let (mut first_switch, mut switches) = (vec![0], Vec::new());
+        let mut first_host = Vec::with_capacity(nodes);
         for ends in first.windows(2) {
-            let next = outgoing[ends[0] as usize..ends[1] as usize].iter().map(|outgoing| outgoing.to);
-            switches.extend(next.filter(|&node| !topology.is_host(node)));
-            first_switch.push(switches.len() as u32);
+            let ports = &mut outgoing[ends[0] as usize..ends[1] as usize];
+            ports.sort_by_key(|port| if topology.is_host(port.to) { (true, port.to) } else { (false, 0) });
+            first_host.push(ends[0] + ports.partition_point(|port| !topology.is_host(port.to)) as u32);
         }
         let (roots, distance) = (Vec::new(), vec![FAR; nodes]);
-        Router { first, outgoing, first_switch, switches, roots, distance, routing: topology.routing }
+        Router { first, first_host, outgoing, roots, distance, routing: topology.routing }
     }
 
     /// The ports that a frame from host `from` to host `to` passes, or `None` when there is no way. From a host to
@@ -84,12 +81,9 @@ impl Router {
         let mut choice = Choice::new(self.routing, from, to);
         let mut node = from;
         loop {
-            let candidates = self.candidates(node, to);
-            let next = match candidates.len() {
-                0 => return None,
-                1 => candidates[0],
-                several => candidates[choice.at(path.len(), several)],
-            };
+            let several = self.candidates(node, to).count();
+            let place = if several > 1 { choice.at(path.len(), several) } else { 0 };
+            let next = self.candidates(node, to).nth(place)?;
             path.push(next.port);
             if next.to == to {
                 return Some(path);
@@ -101,27 +95,34 @@ impl Router {
     /// The ports of `node`, a switch, that lie on a shortest path to host `to`, in order.
     pub fn ports_towards(&mut self, node: u32, to: u32) -> Vec<u32> {
         self.measure(to);
-        self.candidates(node, to).into_iter().map(|outgoing| outgoing.port).collect()
+        self.candidates(node, to).map(|outgoing| outgoing.port).collect()
     }
 
     /// Ports of `node` that lie on a shortest path to `to`.
-    fn candidates(&self, node: u32, to: u32) -> Vec<Outgoing> {
-        let ports = &self.outgoing[range(&self.first, node)];
-        let links_behind = |port: &Outgoing| if port.to == to { 0 } else { self.distance[port.to as usize] };
-        let best = ports.iter().map(links_behind).min().unwrap_or(FAR);
-        if best == FAR {
-            return Vec::new();
-        }
-        ports.iter().filter(|port| links_behind(port) == best).copied().collect()
+    fn candidates(&self, node: u32, to: u32) -> impl Iterator<Item = Outgoing> + '_ {
+        let (from, hosts) = (self.first[node as usize] as usize, self.first_host[node as usize] as usize);
+        let of_hosts = &self.outgoing[hosts..self.first[node as usize + 1] as usize];
+        let of_hosts = &of_hosts[of_hosts.partition_point(|port| port.to < to)..];
+        let direct = &of_hosts[..of_hosts.partition_point(|port| port.to == to)];
+        let links_behind = |port: &Outgoing| self.distance[port.to as usize];
+        let switches = if direct.is_empty() { &self.outgoing[from..hosts] } else { &[] };
+        let best = switches.iter().map(links_behind).min().filter(|&best| best != FAR);
+        let onward = switches.iter().filter(move |&port| Some(links_behind(port)) == best);
+        direct.iter().chain(onward).copied()
+    }
+
+    /// The switches next to `node`, in the order of the ports to them.
+    fn switches(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let ports = self.first[node as usize] as usize..self.first_host[node as usize] as usize;
+        self.outgoing[ports].iter().map(|port| port.to)
     }
 
     /// Fills `distance` breadth first. It depends only on the switches next to `to`, so hosts of one switch share it.
     fn measure(&mut self, to: u32) {
-        let roots = &self.switches[range(&self.first_switch, to)];
-        if roots == self.roots {
+        if self.switches(to).eq(self.roots.iter().copied()) {
             return;
         }
-        self.roots = roots.to_vec();
+        self.roots = self.switches(to).collect();
         self.distance.fill(FAR);
         let mut frontier = self.roots.clone();
         for &root in &frontier {
@@ -131,7 +132,8 @@ impl Router {
         while let Some(&node) = frontier.get(reached) {
             reached += 1;
             let further = self.distance[node as usize] + 1;
-            for &next in &self.switches[range(&self.first_switch, node)] {
+            for next in self.first[node as usize]..self.first_host[node as usize] {
+                let next = self.outgoing[next as usize].to;
                 let distance = &mut self.distance[next as usize];
                 if *distance == FAR {
                     *distance = further;
@@ -140,11 +142,6 @@ impl Router {
             }
         }
     }
-}
-
-/// The places of what belongs to `node`.
-fn range(first: &[u32], node: u32) -> Range<usize> {
-    first[node as usize] as usize..first[node as usize + 1] as usize
 }
 
 /// What chooses among equal paths.
