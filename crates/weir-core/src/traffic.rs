@@ -27,7 +27,9 @@ pub struct Emissions {
     stop: Time,
     clock: Clock,
     destinations: u32,
-    sizes: Sizes,
+    /// The size of all frames, up to 65 535; 0 if they differ.
+    size: u32,
+    mix: Option<Box<Mix>>,
     stream: Stream,
 }
 
@@ -39,9 +41,12 @@ impl Emissions {
             Destination::Uniform(list) => u32::try_from(list.len()).expect("a list of nodes"),
         };
         let clock = Clock::new(&source.departures, source.start_ps);
-        let sizes = Sizes::new(&source.frame_size);
+        let (size, mix) = match &source.frame_size {
+            FrameSize::Fixed(size) => (size.count() as u32, None),
+            FrameSize::Mix(parts) => (0, Some(Box::new(Mix::new(parts)))),
+        };
         let mut emissions =
-            Emissions { next: source.start_ps, stop: source.stop_ps, clock, destinations, sizes, stream };
+            Emissions { next: source.start_ps, stop: source.stop_ps, clock, destinations, size, mix, stream };
         emissions.next = emissions.clock.first(source.start_ps, &mut emissions.stream);
         emissions.clip();
         emissions
@@ -65,7 +70,10 @@ impl Emissions {
         if let Clock::Bursts(burst) = &mut self.clock {
             (burst.destination, burst.is_fresh) = (destination, false);
         }
-        let size = self.sizes.draw(&mut self.stream);
+        let size = match &self.mix {
+            None => Bytes::new(self.size.into()),
+            Some(mix) => mix.draw(&mut self.stream),
+        };
         self.next = self.clock.after(self.next, &mut self.stream);
         self.clip();
         (destination, size)
@@ -121,10 +129,7 @@ impl Emissions {
 
     /// The size that all frames have, if they have one.
     pub fn fixed_size(&self) -> Option<Bytes> {
-        match self.sizes {
-            Sizes::Fixed(size) => Some(size),
-            Sizes::Mix(_) => None,
-        }
+        self.mix.is_none().then(|| Bytes::new(self.size.into()))
     }
 
     #[inline]
@@ -508,13 +513,7 @@ fn bound(power: f64) -> u64 {
     bound
 }
 
-/// Frame sizes in motion.
-#[derive(Clone, Debug)]
-enum Sizes {
-    Fixed(Bytes),
-    Mix(Box<Mix>),
-}
-
+/// Frame sizes that differ.
 #[derive(Clone, Debug)]
 struct Mix {
     /// Each size with the sum of the weights up to and with its own.
@@ -522,32 +521,17 @@ struct Mix {
     total: u64,
 }
 
-impl Sizes {
-    fn new(frame_size: &FrameSize) -> Sizes {
-        match frame_size {
-            FrameSize::Fixed(size) => Sizes::Fixed(*size),
-            FrameSize::Mix(parts) => {
-                let mut total = 0;
-                let running = parts.iter().map(|&(size, weight)| {
-                    total += u64::from(weight);
-                    (total, size)
-                });
-                let upto = running.collect();
-                Sizes::Mix(Box::new(Mix { upto, total }))
-            }
-        }
-    }
-
-    #[inline]
-    fn draw(&self, stream: &mut Stream) -> Bytes {
-        match self {
-            Sizes::Fixed(size) => *size,
-            Sizes::Mix(mix) => mix.draw(stream),
-        }
-    }
-}
-
 impl Mix {
+    fn new(parts: &[(Bytes, u32)]) -> Mix {
+        let mut total = 0;
+        let running = parts.iter().map(|&(size, weight)| {
+            total += u64::from(weight);
+            (total, size)
+        });
+        let upto = running.collect();
+        Mix { upto, total }
+    }
+
     fn draw(&self, stream: &mut Stream) -> Bytes {
         let ticket = stream.below(self.total);
         self.upto[self.upto.partition_point(|&(bound, _)| bound <= ticket)].1

@@ -40,7 +40,7 @@ use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
 use crate::forwarding::Forwarding;
 use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool, Received};
-use crate::line::{Line, Role};
+use crate::line::{Line, Link, Role};
 use crate::plan::Plan;
 use crate::probes::PortProbes;
 use crate::route::ARRIVED;
@@ -57,6 +57,8 @@ pub struct Fabric<'p> {
     pub(crate) end: Time,
     pub(crate) agenda: Agenda,
     pub(crate) lines: Vec<Line>,
+    /// By port: the link behind it, and what it is.
+    pub(crate) links: Vec<Link>,
     /// How many lines there are.
     ports: Entity,
     pub(crate) frames: Pool,
@@ -74,6 +76,8 @@ pub struct Fabric<'p> {
     /// Draws that were no event.
     pub(crate) draws: i64,
     pub(crate) feeds: Vec<Feed>,
+    /// By port: its place in `feeds`, if it pulls its sources.
+    pub(crate) feed_of: Vec<u32>,
     pub(crate) port_probes: PortProbes,
     pub(crate) watch: Option<Box<Watch>>,
     timers: Vec<Timer>,
@@ -109,6 +113,7 @@ impl<'p> Fabric<'p> {
             Line::new(if plan.is_stored(id as u32) { port.storing() } else { port }, plan.lag(id))
         };
         let lines: Vec<Line> = ports.map(line).collect();
+        let (links, feed_of) = (vec![Link::NEW; lines.len()], vec![0; lines.len()]);
         let classes = match &plan.control {
             None => 2,
             Some(_) if !plan.is_switched() => 3,
@@ -125,6 +130,7 @@ impl<'p> Fabric<'p> {
             ports: lines.len() as Entity,
             first_agent: ports as Entity,
             lines,
+            links,
             frames: Pool::new(),
             flows: vec![FlowCounters::NEW; plan.flows.len()],
             drops: vec![0; forwarding.route.len()],
@@ -135,6 +141,7 @@ impl<'p> Fabric<'p> {
             patience: 0,
             draws: 0,
             feeds: Vec::new(),
+            feed_of,
             port_probes: PortProbes::new(&plan.spec.record.ports, plan.topology.ports.len(), end),
             watch: Watch::new(plan, end).map(Box::new),
             timers: vec![Timer::IDLE; agents],
@@ -146,9 +153,10 @@ impl<'p> Fabric<'p> {
         };
         for (port, boundary) in fabric.port_probes.first() {
             fabric.lines[port as usize].boundary = boundary;
+            fabric.links[port as usize].noted = true;
         }
         for port in fabric.wires.iter().flat_map(|wires| wires.ports()) {
-            fabric.lines[port as usize].watched = true;
+            fabric.links[port as usize].watched = true;
         }
         fabric.add_feeds(seed);
         fabric.start_control();
@@ -163,10 +171,10 @@ impl<'p> Fabric<'p> {
             return;
         }
         let asked: Vec<u32> = self.plan.bounded_adapters().collect();
-        for (port, line) in (0..).zip(&mut self.lines) {
+        for (port, (line, link)) in (0..).zip(self.lines.iter_mut().zip(&self.links)) {
             let is_watched =
                 self.control.as_ref().is_some_and(|control| control.watches(port)) || asked.contains(&port);
-            if !is_watched && !line.pulls() && !line.watched {
+            if !is_watched && !link.pulls() && !link.watched {
                 line.port.go_ahead();
             }
         }
@@ -197,7 +205,7 @@ impl<'p> Fabric<'p> {
     /// The port through which the frames of `flow` leave their host, as it is now.
     pub(crate) fn outlet(&mut self, flow: u32) -> &Port<FrameId> {
         let port = self.forwarding.route[self.plan.flows[flow as usize].first_leg as usize];
-        if self.lines[port as usize].role == Role::Host {
+        if self.links[port as usize].role == Role::Host {
             self.look_host(port);
         }
         &self.lines[port as usize].port
@@ -206,16 +214,22 @@ impl<'p> Fabric<'p> {
     /// No frame begins at `port` from now on, but for control frames; one in transmission ends. Not for a port that
     /// pulls its sources (see [`crate::Feeding`]).
     pub fn pause(&mut self, port: u32) {
-        assert!(!self.lines[port as usize].pulls(), "sources are pushed at a port that can be paused");
+        assert!(!self.links[port as usize].pulls(), "sources are pushed at a port that can be paused");
         self.look(port);
         self.stop(port);
     }
 
     /// As [`Fabric::pause`], at a port that was looked at.
     pub(crate) fn stop(&mut self, port: u32) {
-        let line = &mut self.lines[port as usize];
-        line.keep(&mut self.frames, self.now);
-        line.port.pause(self.now);
+        self.keep(port);
+        self.lines[port as usize].port.pause(self.now);
+    }
+
+    /// What `port` sent ahead and has not begun waits again.
+    #[inline]
+    pub(crate) fn keep(&mut self, port: u32) {
+        let port = port as usize;
+        self.links[port].keep(&mut self.lines[port].port, &mut self.frames, self.now);
     }
 
     /// Frames may go again at `port`.
@@ -225,7 +239,7 @@ impl<'p> Fabric<'p> {
 
     /// Enters the wake of a port, if it is owed and not entered.
     pub(crate) fn arm(&mut self, port: u32) {
-        if let Some(due) = self.lines[port as usize].arm() {
+        if let Some(due) = self.links[port as usize].arm(self.lines[port as usize].port.due()) {
             self.agenda.push(due, port);
         }
     }
@@ -249,16 +263,16 @@ impl<'p> Fabric<'p> {
         let mut seen = 0;
         for entity in self.agenda.upcoming() {
             if let Some(line) = self.lines.get(entity as usize) {
-                seen ^= line.port.next_waiting().map_or(line.head, |id| self.frames[id].next);
+                seen ^= line.port.next_waiting().map_or(0, |id| self.frames[id].next);
                 continue;
             }
-            let Some(line) = self.lines.get((entity - self.ports) as usize) else { continue };
-            if line.head == NO_FRAME {
+            let Some(link) = self.links.get((entity - self.ports) as usize) else { continue };
+            if link.head == NO_FRAME {
                 continue;
             }
-            let frame = &self.frames[line.head];
-            if let Some(onward) = self.lines.get(self.forwarding.route[frame.leg as usize + 1] as usize) {
-                seen ^= onward.head ^ onward.port.waiting_bytes().count() as u32;
+            let onward = self.forwarding.route[self.frames[link.head].leg as usize + 1];
+            if let Some(line) = self.lines.get(onward as usize) {
+                seen ^= line.port.waiting_bytes().count() as u32;
             }
         }
         black_box(seen);
@@ -346,7 +360,7 @@ impl<'p> Fabric<'p> {
     /// A frame arrives at a port.
     #[inline(always)]
     pub(crate) fn offer(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
-        if self.lines[port as usize].boundary <= self.now {
+        if self.links[port as usize].noted {
             return self.look_and_offer(port, id, size, lane);
         }
         self.offer_plain(port, id, size, lane);
@@ -356,7 +370,7 @@ impl<'p> Fabric<'p> {
     #[cold]
     #[inline(never)]
     fn look_and_offer(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
-        match self.lines[port as usize].role {
+        match self.links[port as usize].role {
             Role::Switch => self.offer_switch(port, id, size, lane),
             Role::Host => self.offer_host(port, id, size, lane),
             Role::Plain | Role::Fed | Role::Unkept => {
@@ -369,18 +383,19 @@ impl<'p> Fabric<'p> {
     /// A frame arrives at a plain port.
     #[inline(always)]
     fn offer_plain(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
-        let line = &mut self.lines[port as usize];
+        let (line, link) = (&mut self.lines[port as usize], &mut self.links[port as usize]);
         if lane == Lane::Control && line.port.is_ahead() {
-            line.keep(&mut self.frames, self.now);
+            link.keep(&mut line.port, &mut self.frames, self.now);
         }
         match line.port.offer(self.now, id, size, lane) {
             Offer::Sent { end } => {
-                if let Some(arrives) = line.append(&mut self.frames, id, end) {
+                let arrives = end + line.lag;
+                if link.append(&mut self.frames, id, arrives) {
                     self.agenda.push(arrives, self.ports + port);
                 }
             }
             Offer::Waits => {
-                if let Some(due) = line.arm() {
+                if let Some(due) = link.arm(line.port.due()) {
                     self.agenda.push(due, port);
                 }
             }
@@ -392,7 +407,7 @@ impl<'p> Fabric<'p> {
     #[cold]
     pub(crate) fn look(&mut self, port: u32) {
         let (line, now) = (&mut self.lines[port as usize], self.now);
-        match line.role {
+        match self.links[port as usize].role {
             Role::Host => self.look_host(port),
             Role::Switch => _ = self.look_switch(port),
             Role::Plain | Role::Fed | Role::Unkept if line.boundary <= now => {
@@ -407,7 +422,7 @@ impl<'p> Fabric<'p> {
         for port in 0..self.ports {
             self.look(port);
         }
-        for reckoning in self.feeds.iter_mut().filter_map(|feed| feed.reckoning.take()) {
+        for reckoning in self.feeds.iter_mut().filter_map(|feed| feed.take_reckoning()) {
             reckoning.finish(&mut self.port_probes.log);
         }
     }
@@ -421,7 +436,7 @@ impl<'p> Fabric<'p> {
     /// The transmitter of `port` is free and something waits.
     #[inline(always)]
     fn wake(&mut self, port: u32) {
-        if self.lines[port as usize].boundary <= self.now {
+        if self.links[port as usize].noted {
             return self.look_and_wake(port);
         }
         self.wake_plain(port);
@@ -431,7 +446,7 @@ impl<'p> Fabric<'p> {
     #[cold]
     #[inline(never)]
     fn look_and_wake(&mut self, port: u32) {
-        if self.lines[port as usize].role == Role::Switch {
+        if self.links[port as usize].role == Role::Switch {
             return self.serve_switch(port);
         }
         self.look(port);
@@ -441,16 +456,19 @@ impl<'p> Fabric<'p> {
     /// The transmitter of a plain port is free.
     #[inline(always)]
     fn wake_plain(&mut self, port: u32) {
-        let line = &mut self.lines[port as usize];
-        line.armed = false;
+        let (line, link) = (&mut self.lines[port as usize], &mut self.links[port as usize]);
+        link.armed = false;
         if let Some(sent) = line.port.wake(self.now) {
             if sent.lane == Lane::Control {
                 self.set_out(port, sent.handle, sent.end);
-            } else if let Some(arrives) = line.append(&mut self.frames, sent.handle, sent.end) {
+                return self.arm(port);
+            }
+            let arrives = sent.end + line.lag;
+            if link.append(&mut self.frames, sent.handle, arrives) {
                 self.agenda.push(arrives, self.ports + port);
             }
         }
-        if let Some(due) = self.lines[port as usize].arm() {
+        if let Some(due) = link.arm(line.port.due()) {
             self.agenda.push(due, port);
         }
     }
@@ -458,7 +476,8 @@ impl<'p> Fabric<'p> {
     /// The transmission of a frame begins, and ends at `end`.
     #[inline(always)]
     pub(crate) fn launch(&mut self, port: u32, id: FrameId, end: Time) {
-        if let Some(arrives) = self.lines[port as usize].append(&mut self.frames, id, end) {
+        let arrives = end + self.lines[port as usize].lag;
+        if self.links[port as usize].append(&mut self.frames, id, arrives) {
             self.agenda.push(arrives, self.ports + port);
         }
     }
@@ -466,22 +485,22 @@ impl<'p> Fabric<'p> {
     /// The first frame in flight behind `port` has arrived.
     #[inline(always)]
     fn arrive(&mut self, port: u32) -> Option<u32> {
-        let line = &mut self.lines[port as usize];
-        if line.role == Role::Host {
+        let link = &mut self.links[port as usize];
+        if link.role == Role::Host {
             return self.arrive_from_host(port);
         }
-        let id = line.head;
+        let id = link.head;
         if id == NO_FRAME {
             self.pull(port);
             return None;
         }
         let frame = &mut self.frames[id];
         frame.leg = frame.leg.wrapping_add(1);
-        let (next, leg, size, lane) = (frame.next, frame.leg, frame.size(), frame.lane);
-        line.head = next;
+        let (next, then, leg, size, lane) = (frame.next, frame.then, frame.leg, frame.size(), frame.lane);
+        link.head = next;
         if next != NO_FRAME {
-            self.agenda.push(self.frames[next].arrives, self.ports + port);
-        } else if line.pulls() {
+            self.agenda.push(then, self.ports + port);
+        } else if link.pulls() {
             self.pull(port);
         }
         self.hops = self.hops.wrapping_add(1);

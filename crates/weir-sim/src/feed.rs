@@ -16,17 +16,21 @@ use crate::reckoning::Reckoning;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Feed {
-    /// When the next frame is generated; [`Time::NEVER`] when there is none.
+    /// Longest time that a frame waited in a queue that is not kept.
+    pub(crate) longest_wait: Span,
+    /// Whether the first source is the only one.
+    is_alone: bool,
+    reckons: bool,
+    /// Up to here two cache lines, which is all that a frame of a lone source needs.
+    first: Source,
+    /// When the next frame of several sources is generated; [`Time::NEVER`] when there is none.
     next: Time,
     /// Whose it is: the first source, or a place after it.
     whose: usize,
-    first: Source,
-    /// Longest time that a frame waited in a queue that is not kept.
-    pub(crate) longest_wait: Span,
     /// When the port would have sent what was drawn after the end of the run.
     pub(crate) busy_until: Time,
     /// Intervals of a queue that is not kept, if they are asked for.
-    pub(crate) reckoning: Option<Box<Reckoning>>,
+    reckoning: Option<Box<Reckoning>>,
     /// The sources behind the first.
     others: Vec<Source>,
     /// The next emission of every source but the next one's.
@@ -76,25 +80,58 @@ impl Feed {
         let order = (1..).zip(&others).map(|(whose, source)| Reverse((source.emissions.peek(), whose))).collect();
         let next = first.emissions.peek();
         let (longest_wait, busy_until) = (Span::ZERO, Time::ZERO);
-        let mut feed =
-            Feed { next, whose: 0, first, longest_wait, busy_until, reckoning: None, others, order, fixed_size };
+        let mut feed = Feed {
+            next,
+            whose: 0,
+            first,
+            longest_wait,
+            busy_until,
+            reckoning: None,
+            is_alone: others.is_empty(),
+            reckons: false,
+            others,
+            order,
+            fixed_size,
+        };
         feed.choose();
         feed
+    }
+
+    /// Asks for intervals of a queue that is not kept.
+    pub(crate) fn reckon(&mut self, reckoning: Reckoning) {
+        (self.reckons, self.reckoning) = (true, Some(Box::new(reckoning)));
+    }
+
+    /// The intervals of a queue that is not kept, if they are asked for.
+    #[inline]
+    pub(crate) fn reckoning(&mut self) -> Option<&mut Reckoning> {
+        if self.reckons { self.asked_for() } else { None }
+    }
+
+    /// Apart, so that a feed without it is not looked at where it stands.
+    #[cold]
+    #[inline(never)]
+    fn asked_for(&mut self) -> Option<&mut Reckoning> {
+        self.reckoning.as_deref_mut()
+    }
+
+    /// The same, which ends.
+    pub(crate) fn take_reckoning(&mut self) -> Option<Box<Reckoning>> {
+        self.reckons = false;
+        self.reckoning.take()
     }
 
     /// When the next frame is generated; [`Time::NEVER`] when there is none.
     #[inline]
     pub(crate) fn peek(&self) -> Time {
-        self.next
+        if self.is_alone { self.first.emissions.peek() } else { self.next }
     }
 
     /// The flow and the size of the frame that is generated next. There must be one.
     #[inline]
     pub(crate) fn take(&mut self) -> (u32, Bytes) {
-        if self.others.is_empty() {
-            let taken = self.first.take();
-            self.next = self.first.emissions.peek();
-            return taken;
+        if self.is_alone {
+            return self.first.take();
         }
         let source = if self.whose == 0 { &mut self.first } else { &mut self.others[self.whose - 1] };
         let taken = source.take();
@@ -106,9 +143,8 @@ impl Feed {
     /// As [`Feed::take`], with all that is known of the frame.
     #[inline]
     pub(crate) fn draw(&mut self) -> Drawn {
-        if self.others.is_empty() {
+        if self.is_alone {
             let (flow, size) = self.first.take();
-            self.next = self.first.emissions.peek();
             return Drawn { flow, source: self.first.place, size, ends_burst: self.first.emissions.burst_ended() };
         }
         let source = if self.whose == 0 { &mut self.first } else { &mut self.others[self.whose - 1] };

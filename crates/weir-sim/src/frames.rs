@@ -24,8 +24,8 @@ const MAX_FRAMES: usize = 1 << 26;
 pub(crate) struct Frame {
     /// When it was generated.
     pub(crate) born: Time,
-    /// When it arrives at the far end of the link that it is on; see [`Pool::keep`].
-    pub(crate) arrives: Time,
+    /// When the frame behind it arrives at the far end of the link, if there is one; see [`Pool::keep`].
+    pub(crate) then: Time,
     /// Whose it is.
     pub(crate) flow: u32,
     /// Where it is on its way: a place in [`crate::plan::Plan::route`].
@@ -91,7 +91,7 @@ impl Frame {
     #[inline]
     pub(crate) fn new(born: Time, flow: u32, leg: u32, size: Bytes, lane: Lane) -> Frame {
         let size = u16::try_from(size.count()).expect("frames are at most 65 535 bytes long, as checked");
-        Frame { born, arrives: Time::NEVER, flow, leg, next: NO_FRAME, size, lane, kind: Kind::Data }
+        Frame { born, then: Time::NEVER, flow, leg, next: NO_FRAME, size, lane, kind: Kind::Data }
     }
 
     /// The same frame, for another purpose.
@@ -180,10 +180,10 @@ impl Pool {
     }
 
     /// A frame begins to wait at its host, behind all that go to the same `place`: until it is on a link, `next` names the one
-    /// behind it and `arrives` holds the place.
+    /// behind it and `then` holds the place.
     pub(crate) fn keep(&mut self, id: FrameId, place: u32) {
         let frame = &mut self[id];
-        (frame.next, frame.arrives) = (NO_FRAME, Time::from_ps(place.into()));
+        (frame.next, frame.then) = (NO_FRAME, Time::from_ps(place.into()));
     }
 
     /// The frames that are linked from `first` on.
@@ -194,7 +194,7 @@ impl Pool {
 
     /// The place of a frame that waits at its host.
     pub(crate) fn kept(&self, id: FrameId) -> u32 {
-        self[id].arrives.ps() as u32
+        self[id].then.ps() as u32
     }
 
     /// The body of a frame that has one.

@@ -1,30 +1,40 @@
-//! A port and its link, in one place of memory.
+//! A port, and the link behind it.
+//!
+//! They are apart in memory. A frame that arrives needs the link that it was on, and then the next port with its link. Links are small, so that
+//! those of a large network stay in a near cache; and the first cache line of a port is all of it that most frames need.
 
 use weir_core::queue::Port;
 use weir_core::units::{Span, Time};
 
 use crate::frames::{FrameId, NO_FRAME, Pool};
 
-/// A transmitter, the queue before it and the link behind it. The first cache line holds all that a frame needs that
-/// does not wait.
+/// A transmitter and the queue before it.
+///
+/// Five cache lines, an odd number: so the first ones of all ports, which are needed most, do not share a few sets of a cache.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Line {
+    /// Time from the end of a transmission until the frame may leave the next node.
+    pub(crate) lag: Span,
+    pub(crate) port: Port<FrameId>,
+    /// When the current interval ends, if intervals are written down.
+    pub(crate) boundary: Time,
+    odd: [u64; 8],
+}
+
+/// The link behind a transmitter, and what the port is.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
     /// First and last frame in flight.
     pub(crate) head: FrameId,
     tail: FrameId,
-    /// Time from the end of a transmission until the frame may leave the next node.
-    lag: Span,
     pub(crate) role: Role,
     /// Whether the wake of the port is in the agenda; always, where it has none.
     pub(crate) armed: bool,
     /// Whether each transmission is looked at: frames are lost on the link, or captured.
     pub(crate) watched: bool,
-    /// Place in `feeds`, if sources are pulled.
-    pub(crate) feed: u32,
-    /// When the current interval ends, if intervals are written down; 0 where the port is looked at whenever it is touched.
-    pub(crate) boundary: Time,
-    pub(crate) port: Port<FrameId>,
+    /// Whether the port is looked at whenever it is touched: it has parts, or intervals are written down.
+    pub(crate) noted: bool,
 }
 
 /// What a port is: all that follows from it is asked of this one value.
@@ -44,56 +54,57 @@ pub(crate) enum Role {
 }
 
 impl Line {
-    /// An idle port and an empty link.
+    /// With an idle port.
     pub(crate) fn new(port: Port<FrameId>, lag: Span) -> Line {
-        Line {
-            head: NO_FRAME,
-            tail: NO_FRAME,
-            lag,
-            role: Role::Plain,
-            armed: false,
-            watched: false,
-            feed: 0,
-            boundary: Time::NEVER,
-            port,
-        }
+        Line { lag, port, boundary: Time::NEVER, odd: [0; 8] }
     }
+}
 
-    /// Puts a frame on the link, at the end of whose transmission; returns when it arrives if it is the only one.
+impl Link {
+    /// An empty link behind a plain port.
+    pub(crate) const NEW: Link =
+        Link { head: NO_FRAME, tail: NO_FRAME, role: Role::Plain, armed: false, watched: false, noted: false };
+
+    /// Puts a frame on the link that arrives at `arrives`; whether it is the only one.
     #[inline(always)]
-    pub(crate) fn append(&mut self, frames: &mut Pool, id: FrameId, end: Time) -> Option<Time> {
-        let arrives = end + self.lag;
-        let frame = &mut frames[id];
-        frame.arrives = arrives;
-        frame.next = NO_FRAME;
-        let behind = std::mem::replace(&mut self.tail, id);
+    pub(crate) fn append(&mut self, frames: &mut Pool, id: FrameId, arrives: Time) -> bool {
+        frames[id].next = NO_FRAME;
+        let before = std::mem::replace(&mut self.tail, id);
         if self.head == NO_FRAME {
             self.head = id;
-            return Some(arrives);
+            return true;
         }
-        frames[behind].next = id;
-        None
+        let before = &mut frames[before];
+        (before.next, before.then) = (id, arrives);
+        false
     }
 
-    /// Frames that were sent ahead and have not begun by `now` leave the link, and wait again.
+    /// Takes the first frame off the link. Returns when the next one arrives; [`Time::NEVER`] if there is none.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, frames: &Pool) -> Time {
+        let first = &frames[self.head];
+        self.head = first.next;
+        if self.head == NO_FRAME { Time::NEVER } else { first.then }
+    }
+
+    /// Frames that `port` sent ahead and that have not begun by `now` leave the link, and wait again.
     #[cold]
-    pub(crate) fn keep(&mut self, frames: &mut Pool, now: Time) {
+    pub(crate) fn keep(&mut self, port: &mut Port<FrameId>, frames: &mut Pool, now: Time) {
         let head = self.head;
         let last = |count: usize| {
             let flying: Vec<FrameId> = frames.linked(head).collect();
             flying[flying.len() - count..].to_vec()
         };
-        let Some(first) = self.port.keep(now, last) else { return };
+        let Some(first) = port.keep(now, last) else { return };
         let last = self.in_flight(frames).find(|&id| frames[id].next == first);
         let last = last.expect("a frame waits behind one that has not left the link");
         frames[last].next = NO_FRAME;
         self.tail = last;
     }
 
-    /// When the port is to be woken, if that is owed and not entered; it counts as entered then.
+    /// When the port is to be woken that owes a wake at `due`, if that is not entered; it counts as entered then.
     #[inline(always)]
-    pub(crate) fn arm(&mut self) -> Option<Time> {
-        let due = self.port.due();
+    pub(crate) fn arm(&mut self, due: Time) -> Option<Time> {
         if due == Time::NEVER || self.armed {
             return None;
         }
@@ -115,14 +126,11 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use std::mem::offset_of;
-
     use super::*;
 
     #[test]
-    fn a_line_takes_four_cache_lines_and_what_every_frame_needs_the_first() {
-        assert_eq!(size_of::<Line>(), 256);
-        // Half of the first is the link's; the other half is the transmitter's, which the port begins with.
-        assert_eq!(offset_of!(Line, port), 32);
+    fn five_links_fit_into_a_cache_line_and_a_port_takes_an_odd_number_of_them() {
+        assert_eq!(size_of::<Link>(), 12);
+        assert_eq!((size_of::<Line>(), align_of::<Line>()), (5 * 64, 64));
     }
 }

@@ -241,10 +241,10 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     fn draw_backlog(&mut self, ask: &mut impl FnMut(Seen<'_>) -> ControlFlow<()>) -> Result<Vec<u64>, SimError> {
         let mut backlog = vec![0; self.fabric.flows.len()];
         for port in 0..self.fabric.lines.len() {
-            while self.fabric.lines[port].pulls() && self.fabric.finish(port as u32).is_break() {
+            while self.fabric.links[port].pulls() && self.fabric.finish(port as u32).is_break() {
                 self.look_up(ask)?;
             }
-            while self.fabric.lines[port].role == Role::Unkept && self.draw_unkept(port, &mut backlog).is_break() {
+            while self.fabric.links[port].role == Role::Unkept && self.draw_unkept(port, &mut backlog).is_break() {
                 self.look_up(ask)?;
             }
         }
@@ -255,7 +255,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     fn draw_unkept(&mut self, port: usize, backlog: &mut [u64]) -> ControlFlow<()> {
         let fabric = &mut self.fabric;
         let line = &mut fabric.lines[port];
-        let feed = &mut fabric.feeds[line.feed as usize];
+        let feed = &mut fabric.feeds[fabric.feed_of[port] as usize];
         while feed.peek() < fabric.end {
             let generated = feed.peek();
             let (flow, size) = feed.take();
@@ -265,7 +265,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             feed.busy_until = start + line.port.transmission(size);
             feed.longest_wait = feed.longest_wait.max(start - generated);
             line.port.count_wait(fabric.end - generated, size);
-            if let Some(reckoning) = &mut feed.reckoning {
+            if let Some(reckoning) = feed.reckoning() {
                 reckoning.on_frame(generated, start, &mut fabric.port_probes.log);
             }
             fabric.patience -= 1;
@@ -341,8 +341,8 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     fn walk(&self, live: &mut [u64]) -> Result<usize, SimError> {
         let frames = &self.fabric.frames;
         let (mut found, mut control) = (0, 0);
-        for (port, line) in self.fabric.lines.iter().enumerate() {
-            for id in line.in_flight(frames).chain(line.port.waiting()).chain(self.fabric.waiting_at_host(port)) {
+        for (port, (line, link)) in self.fabric.lines.iter().zip(&self.fabric.links).enumerate() {
+            for id in link.in_flight(frames).chain(line.port.waiting()).chain(self.fabric.waiting_at_host(port)) {
                 found += 1;
                 match frames[id].kind {
                     Kind::Data | Kind::InBurst | Kind::Marked | Kind::Loaded => live[frames[id].flow as usize] += 1,
@@ -447,8 +447,8 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         let total = |(id, line): (u32, &mut Line)| {
             let counters = line.port.counters_at(end);
             let mut peak = counters.queue_max_bytes.max(fabric.port_probes.peak(id));
-            if line.role == Role::Unkept {
-                let feed = &fabric.feeds[line.feed as usize];
+            if fabric.links[id as usize].role == Role::Unkept {
+                let feed = &fabric.feeds[fabric.feed_of[id as usize] as usize];
                 let size = feed.fixed_size.unwrap_or(Bytes::ZERO);
                 peak = feed.longest_wait.ps().div_ceil(line.port.transmission(size).ps().max(1)) * size.count();
             }
@@ -502,12 +502,12 @@ mod tests {
         let plan = plan();
         let mut sim = halfway(&plan);
         // The frame behind the first one on a link vanishes, and its place is freed.
-        let line = sim
+        let link = sim
             .fabric
-            .lines
+            .links
             .iter()
-            .position(|line| line.head != NO_FRAME && sim.fabric.frames[line.head].next != NO_FRAME);
-        let first = sim.fabric.lines[line.expect("two frames on a link")].head;
+            .position(|link| link.head != NO_FRAME && sim.fabric.frames[link.head].next != NO_FRAME);
+        let first = sim.fabric.links[link.expect("two frames on a link")].head;
         let lost = sim.fabric.frames[first].next;
         let flow = sim.fabric.frames[lost].flow;
         sim.fabric.frames[first].next = sim.fabric.frames[lost].next;
@@ -532,7 +532,7 @@ mod tests {
     fn a_frame_that_is_nowhere_is_a_leak() {
         let plan = plan();
         let mut sim = halfway(&plan);
-        let stray = sim.fabric.frames[sim.fabric.lines[0].head];
+        let stray = sim.fabric.frames[sim.fabric.links[0].head];
         sim.fabric.frames.put(stray);
         assert!(matches!(sim.run(go_on), Err(SimError::Leak { alive, found, .. }) if alive == found + 1));
     }

@@ -1,6 +1,7 @@
 //! Frames sent ahead: where nothing is paused and no control frame waits, it is known when a frame will begin as soon as
 //! it is admitted.
 
+use super::counters::Packed;
 use super::{AHEAD, ALIKE, Counters, KEEPS, MANAGED, Offer, Port, WAITING, narrow};
 use crate::units::{Bytes, Time};
 
@@ -22,7 +23,7 @@ impl<H: Copy> Port<H> {
             return None;
         }
         let frames = self.frames_ahead() as usize;
-        let sizes: Vec<u32> = match self.state & ALIKE {
+        let sizes: Vec<u16> = match self.state & ALIKE {
             0 => self.queue.iter().map(|(_, size)| size).collect(),
             _ => vec![self.last_size; frames],
         };
@@ -30,7 +31,7 @@ impl<H: Copy> Port<H> {
         last(frames).into_iter().zip(sizes).for_each(|frame| self.queue.push(frame));
         self.state &= !ALIKE;
         self.fold();
-        self.sums = self.begun_by(now);
+        self.sums = Packed(self.begun_by(now));
         (self.free_at, self.settled) = (self.settled, now);
         self.state ^= AHEAD | WAITING;
         self.next_waiting()
@@ -50,11 +51,11 @@ impl<H: Copy> Port<H> {
             return Offer::Dropped;
         }
         let begins = self.free_at;
-        self.count_wait(begins - now, size);
         if self.state & ALIKE != 0 && narrow(size) != self.last_size {
             self.list_alike(handle);
         }
         let end = self.transmit(begins, size);
+        self.count_wait(begins - now, size);
         if self.state & AHEAD == 0 {
             self.state |= AHEAD | ALIKE;
             self.settled = begins;
@@ -85,7 +86,7 @@ impl<H: Copy> Port<H> {
         if self.state & AHEAD == 0 || self.settled > now {
             return;
         }
-        self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
+        self.sums.0.queue_max_bytes = self.sums.0.queue_max_bytes.max(self.waiting_bytes);
         if self.state & ALIKE != 0 {
             let size = u64::from(self.last_size);
             while self.settled <= now && self.waiting_bytes > 0 {
@@ -107,7 +108,7 @@ impl<H: Copy> Port<H> {
 
     /// All frames sent ahead have begun.
     pub(super) fn begin_all(&mut self) {
-        self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
+        self.sums.0.queue_max_bytes = self.sums.0.queue_max_bytes.max(self.waiting_bytes);
         if self.state & ALIKE == 0 {
             self.queue.clear();
         }
@@ -129,7 +130,7 @@ impl<H: Copy> Port<H> {
         let frames = self.frames_ahead();
         let (mut byte_ps, mut wait_ps) = (0, 0);
         let mut wait = u128::from((self.settled - now).ps());
-        if frames <= self.alike || self.state & ALIKE != 0 {
+        if frames <= self.alike.into() || self.state & ALIKE != 0 {
             // All of one size: their waits are a series.
             let (n, tx) = (u128::from(frames), u128::from(self.last_tx.ps()));
             wait_ps = n * wait + n * (n - 1) / 2 * tx;

@@ -1,6 +1,6 @@
 //! What a port counts, and how.
 
-use super::{AHEAD, MANAGED, Port, STORING};
+use super::{AHEAD, MANAGED, Port, STORING, narrow};
 use crate::units::{Bytes, Span, Time};
 
 /// What a port counted. A transmission counts when it begins.
@@ -24,6 +24,11 @@ pub struct Counters {
     /// Integral of the waiting frames over time, ps: the sum of their waiting times.
     pub queue_wait_ps: u128,
 }
+
+/// The same without the alignment of its widest fields, which a port need not have.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, packed(8))]
+pub(super) struct Packed(pub(super) Counters);
 
 /// How often and how long a port was paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,23 +87,23 @@ impl<H: Copy> Port<H> {
     /// What was counted.
     #[inline]
     pub(super) fn counted(&self) -> Counters {
-        let frames = self.alike;
+        let (frames, wait) = (u64::from(self.alike), u128::from(self.alike_wait));
         Counters {
-            frames: self.sums.frames + frames,
-            bytes: self.sums.bytes + frames * u64::from(self.last_size),
-            busy_ps: self.sums.busy_ps + frames * self.last_tx.ps(),
+            frames: self.sums.0.frames + frames,
+            bytes: self.sums.0.bytes + frames * u64::from(self.last_size),
+            busy_ps: self.sums.0.busy_ps + frames * self.last_tx.ps(),
             // The queue only grows from one wake to the next.
-            queue_max_bytes: self.sums.queue_max_bytes.max(self.waiting_bytes),
-            queue_byte_ps: self.sums.queue_byte_ps + u128::from(self.byte_ps),
-            queue_wait_ps: self.sums.queue_wait_ps + u128::from(self.frame_ps),
-            ..self.sums
+            queue_max_bytes: self.sums.0.queue_max_bytes.max(self.waiting_bytes),
+            queue_byte_ps: self.sums.0.queue_byte_ps + u128::from(self.byte_ps) + wait * u128::from(self.last_size),
+            queue_wait_ps: self.sums.0.queue_wait_ps + u128::from(self.frame_ps) + wait,
+            ..self.sums.0
         }
     }
 
     /// Lets the maximum of the queue begin anew with what waits now; where frames are stored, with what waits from now on.
     #[inline]
     pub fn restart_maximum(&mut self) {
-        self.sums.queue_max_bytes = if self.state & STORING == 0 { self.waiting_bytes } else { 0 };
+        self.sums.0.queue_max_bytes = if self.state & STORING == 0 { self.waiting_bytes } else { 0 };
     }
 
     /// The same, where frames are stored: what waited up to `now`, since when nothing has happened, does not count.
@@ -111,8 +116,8 @@ impl<H: Copy> Port<H> {
     /// Counts a frame that was dropped at `now`: by the port itself, or on its behalf where frames wait outside of it.
     #[inline]
     pub fn count_drop(&mut self, now: Time, size: Bytes) {
-        self.sums.drops += 1;
-        self.sums.dropped_bytes += size.count();
+        self.sums.0.drops += 1;
+        self.sums.0.dropped_bytes += size.count();
         self.first_drop = self.first_drop.min(now);
         self.last_drop = now;
     }
@@ -120,7 +125,10 @@ impl<H: Copy> Port<H> {
     /// Adds the waiting time of a frame that waits outside of this port, as in [`Port::pass`].
     #[inline]
     pub fn count_wait(&mut self, wait: Span, size: Bytes) {
-        self.integrate(wait, size.count(), 1);
+        match self.alike_wait.checked_add(wait.ps()) {
+            Some(sum) if narrow(size) == self.last_size => self.alike_wait = sum,
+            _ => self.integrate(wait, size.count(), 1),
+        }
     }
 
     /// Counts the integrals up to `now`.
@@ -144,13 +152,13 @@ impl<H: Copy> Port<H> {
     #[cold]
     pub(super) fn integrate_much(&mut self, span: Span, bytes: u64, frames: u64) {
         self.fold();
-        self.sums.queue_byte_ps += u128::from(span.ps()) * u128::from(bytes);
-        self.sums.queue_wait_ps += u128::from(span.ps()) * u128::from(frames);
+        self.sums.0.queue_byte_ps += u128::from(span.ps()) * u128::from(bytes);
+        self.sums.0.queue_wait_ps += u128::from(span.ps()) * u128::from(frames);
     }
 
     /// Moves what was counted in short into `sums`.
     pub(super) fn fold(&mut self) {
-        self.sums = self.counted();
-        (self.alike, self.byte_ps, self.frame_ps) = (0, 0, 0);
+        self.sums = Packed(self.counted());
+        (self.alike, self.alike_wait, self.byte_ps, self.frame_ps) = (0, 0, 0, 0);
     }
 }

@@ -118,7 +118,7 @@ impl<H: Copy> Port<H> {
         let frame = Waiting { handle, size, label, since: now, marked: false };
         self.tell_managed(now, |managed| managed.enqueue(frame, begins));
         let begins = begins && self.state & WAITING != 0;
-        self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(if begins { 0 } else { self.waiting_bytes });
+        self.sums.0.queue_max_bytes = self.sums.0.queue_max_bytes.max(if begins { 0 } else { self.waiting_bytes });
         match if begins { self.wake_managed(now) } else { None } {
             Some(sent) => Labeled { became: Offer::Sent { end: sent.end }, marked: sent.marked },
             None => Labeled { became: Offer::Waits, marked: false },
@@ -154,8 +154,8 @@ impl<H: Copy> Port<H> {
         self.waiting_bytes = managed.bytes();
         self.state = if managed.is_ready() { self.state | WAITING } else { self.state & !WAITING };
         if dropped.frames > 0 {
-            self.sums.drops += dropped.frames;
-            self.sums.dropped_bytes += dropped.bytes;
+            self.sums.0.drops += dropped.frames;
+            self.sums.0.dropped_bytes += dropped.bytes;
             self.first_drop = self.first_drop.min(now);
             self.last_drop = now;
         }

@@ -47,6 +47,7 @@ pub use self::aqm::{Discarded, Label};
 pub use self::buffer::{Buffer, Entered, InputCounters, Passage};
 pub use self::classes::ClassCounters;
 use self::classes::Classes;
+use self::counters::Packed;
 pub use self::counters::{Counters, Pauses};
 pub use self::limit::Limit;
 pub use self::managed::Labeled;
@@ -98,34 +99,35 @@ pub struct Sent<H> {
 /// port that was told to [`Port::go_ahead`] says so at once: the frame is [`Offer::Sent`], though its transmission
 /// may begin later, and no wake is owed. [`Port::keep`] takes back what has not begun.
 ///
-/// Fields stand in the order in which they are needed: first what every frame needs, then what a frame needs that
-/// waits, then the rest, so that a simulator of many ports touches few cache lines.
+/// Fields stand in the order in which they are needed: first, in 56 bytes, what every frame needs, be it sent at once, ahead or dropped for
+/// lack of room; then what a frame needs that is kept; then the rest. So a simulator of many ports touches few cache lines.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Port<H> {
     /// When the current transmission ends, or the last one ended.
     free_at: Time,
-    /// Transmission time of frames of `last_size`.
-    last_tx: Span,
-    /// Frames of `last_size` transmitted since the last frame of another size.
-    alike: u64,
-    last_size: u32,
-    state: u32,
-
-    queue: Ring<(H, u32)>,
+    /// Up to when the integrals are counted; if AHEAD, when the first frame of `queue` begins.
+    settled: Time,
     /// Sum of the sizes in `queue`.
     waiting_bytes: u64,
     /// Most that may wait: bytes, or frames if IN_FRAMES.
     limit: u64,
-    /// Up to when the integrals are counted; if AHEAD, when the first frame of `queue` begins.
-    settled: Time,
+    /// Transmission time of frames of `last_size`.
+    last_tx: Span,
+    /// How long frames of `last_size` waited of which that was known at once, since the last frame of another size, ps.
+    alike_wait: u64,
+    /// Frames of `last_size` transmitted since then.
+    alike: u32,
+    last_size: u16,
+    state: u16,
+
+    queue: Ring<(H, u16)>,
     /// Integrals since `sums` was added to, byte ps and frame ps. Those of frames sent ahead are counted up to their
     /// begin.
     byte_ps: u64,
     frame_ps: u64,
-
-    /// The counters without what `alike`, `byte_ps`, `frame_ps` and, for the maximum, `waiting_bytes` hold.
-    sums: Counters,
+    /// The counters without what `alike`, `alike_wait`, `byte_ps`, `frame_ps` and, for the maximum, `waiting_bytes` hold.
+    sums: Packed,
     rate: Rate,
     framing: Bytes,
     /// ps, if a byte takes a whole number of them; 0 if not.
@@ -139,31 +141,31 @@ pub struct Port<H> {
 /// What few ports ever need.
 #[derive(Clone, Debug)]
 struct Cold<H> {
-    control: VecDeque<(H, u32)>,
+    control: VecDeque<(H, u16)>,
     paused_since: Time,
     pauses: Pauses,
     managed: Option<Box<Classes<H>>>,
 }
 
 /// Bits of `state`. Without those of HELD the port serves whatever comes.
-const PAUSED: u32 = 1;
+const PAUSED: u16 = 1;
 /// The control lane is not empty.
-const CONTROL: u32 = 2;
+const CONTROL: u16 = 2;
 /// The data lane is not empty.
-const WAITING: u32 = 4;
+const WAITING: u16 = 4;
 /// The limit counts frames.
-const IN_FRAMES: u32 = 8;
+const IN_FRAMES: u16 = 8;
 /// Frames are put in by [`Port::store`].
-const STORING: u32 = 16;
-const HELD: u32 = PAUSED | CONTROL | WAITING | MANAGED;
+const STORING: u16 = 16;
+const HELD: u16 = PAUSED | CONTROL | WAITING | MANAGED;
 /// Frames are not sent ahead.
-const KEEPS: u32 = 32;
+const KEEPS: u16 = 32;
 /// The frames in `queue` were sent ahead, and have not begun.
-const AHEAD: u32 = 64;
+const AHEAD: u16 = 64;
 /// The data lane is under active queue management; its frames are not in `queue`.
-const MANAGED: u32 = 128;
+const MANAGED: u16 = 128;
 /// The frames that were sent ahead and have not begun are all of `last_size`, and not in `queue`.
-const ALIKE: u32 = 256;
+const ALIKE: u16 = 256;
 
 impl<H: Copy> Port<H> {
     /// An idle port. `rate` is not zero; `framing` is what a frame occupies beyond its size.
@@ -172,6 +174,7 @@ impl<H: Copy> Port<H> {
             free_at: Time::ZERO,
             last_tx: framing / rate,
             alike: 0,
+            alike_wait: 0,
             last_size: 0,
             state: KEEPS | if limit.in_frames { IN_FRAMES } else { 0 },
             queue: Ring::new(),
@@ -180,7 +183,7 @@ impl<H: Copy> Port<H> {
             settled: Time::ZERO,
             byte_ps: 0,
             frame_ps: 0,
-            sums: Counters::default(),
+            sums: Packed::default(),
             rate,
             framing,
             byte_time: byte_time(rate),
@@ -234,7 +237,7 @@ impl<H: Copy> Port<H> {
             return self.wake_special(now);
         }
         self.settle(now);
-        self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
+        self.sums.0.queue_max_bytes = self.sums.0.queue_max_bytes.max(self.waiting_bytes);
         let (handle, size) = self.queue.pop()?;
         self.waiting_bytes -= u64::from(size);
         if self.queue.is_empty() {
@@ -281,7 +284,7 @@ impl<H: Copy> Port<H> {
             let ps = bits.div_ceil(u128::from(rate.bps()));
             let stretched = Span::from_ps(u64::try_from(ps).expect("a transmission ends within 213 days"));
             self.free_at = now + stretched;
-            self.sums.busy_ps = self.sums.busy_ps + stretched.ps() - left.ps();
+            self.sums.0.busy_ps = self.sums.0.busy_ps + stretched.ps() - left.ps();
         }
         (self.rate, self.byte_time) = (rate, byte_time(rate));
         self.last_tx = self.reckon(Bytes::new(self.last_size.into()));
@@ -311,8 +314,8 @@ impl<H: Copy> Port<H> {
             return self.purge_managed(now);
         }
         self.settle(now);
-        self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
-        let frames: Vec<(H, u32)> = std::iter::from_fn(|| self.queue.pop()).collect();
+        self.sums.0.queue_max_bytes = self.sums.0.queue_max_bytes.max(self.waiting_bytes);
+        let frames: Vec<(H, u16)> = std::iter::from_fn(|| self.queue.pop()).collect();
         self.waiting_bytes = 0;
         self.state &= !WAITING;
         frames.iter().for_each(|&(_, size)| self.count_drop(now, Bytes::new(size.into())));
@@ -326,8 +329,9 @@ impl<H: Copy> Port<H> {
         debug_assert!(self.state & HELD == 0, "frames wait inside or outside of a port");
         let start = self.free_at.max(since);
         let wait = start - since;
+        let end = self.transmit(start, size);
         self.count_wait(wait, size);
-        Passed { wait, end: self.transmit(start, size) }
+        Passed { wait, end }
     }
 
     /// When the port may begin a frame that is offered now, were it not paused.
@@ -404,7 +408,7 @@ impl<H: Copy> Port<H> {
 
     /// As [`Port::transmission`], of a frame that was counted before.
     #[inline(always)]
-    fn time_of(&self, size: u32) -> Span {
+    fn time_of(&self, size: u16) -> Span {
         if size == self.last_size { self.last_tx } else { self.reckon(Bytes::new(size.into())) }
     }
 
@@ -416,7 +420,10 @@ impl<H: Copy> Port<H> {
     #[inline]
     fn transmit(&mut self, now: Time, size: Bytes) -> Time {
         let tx = self.transmission(size);
-        self.alike += 1;
+        self.alike = match self.alike.checked_add(1) {
+            Some(alike) => alike,
+            None => self.start_anew(),
+        };
         self.free_at = now + tx;
         self.free_at
     }
@@ -439,6 +446,13 @@ impl<H: Copy> Port<H> {
         self.state |= WAITING;
         self.queue.push((handle, narrow(size)));
         Offer::Waits
+    }
+
+    /// As many frames were alike as can be counted: this one is the first again.
+    #[cold]
+    fn start_anew(&mut self) -> u32 {
+        self.fold();
+        1
     }
 
     fn change_size(&mut self, size: Bytes) {
@@ -479,7 +493,7 @@ impl<H: Copy> Port<H> {
     }
 
     #[cold]
-    fn control_lane(&mut self) -> &mut VecDeque<(H, u32)> {
+    fn control_lane(&mut self) -> &mut VecDeque<(H, u16)> {
         &mut self.cold().control
     }
 }
@@ -507,6 +521,7 @@ fn byte_time(rate: Rate) -> u64 {
 }
 
 #[inline]
-fn narrow(size: Bytes) -> u32 {
-    size.count() as u32
+fn narrow(size: Bytes) -> u16 {
+    debug_assert!(size.count() <= u16::MAX.into(), "a frame is at most 65 535 bytes long");
+    size.count() as u16
 }

@@ -62,7 +62,7 @@ impl<H: Copy> Port<H> {
     /// What waits counts for the maximum if it has waited for longer than an instant.
     fn keep_maximum(&mut self, now: Time) {
         if now > self.settled {
-            self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
+            self.sums.0.queue_max_bytes = self.sums.0.queue_max_bytes.max(self.waiting_bytes);
         }
     }
 }

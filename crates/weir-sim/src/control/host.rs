@@ -38,6 +38,8 @@ pub(crate) struct Host {
     pub(crate) load: Load,
     /// When the port is to be looked at next: nothing happens here before.
     pub(crate) next: Time,
+    /// When the first frame on the link arrives, if there is one.
+    pub(crate) arrives: Time,
     /// The event of the link: the next frame arrives then, or not before.
     pub(crate) timer: Timer,
     /// The size of the shortest frame that may leave, and the time from the start of its transmission to its arrival.
@@ -144,6 +146,7 @@ impl Host {
             open: (0, 0),
             load,
             next: Time::NEVER,
+            arrives: Time::NEVER,
             timer: Timer::IDLE,
             least: longest,
             lead: Span::ZERO,

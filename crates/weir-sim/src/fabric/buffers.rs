@@ -16,6 +16,7 @@ impl Fabric<'_> {
             buffer.frames.push_back(id);
             buffer.bytes += size;
         }
+        self.frames[id].then = self.now;
         self.plan_task(port, self.now, Task::Empty);
     }
 
@@ -54,7 +55,7 @@ impl Fabric<'_> {
         let buffer = self.control.as_ref()?.switching.as_ref()?.buffers[port as usize].as_ref()?;
         let id = *buffer.frames.front()?;
         let tx = (self.frames[id].size() + link.framing_bytes) / link.rate_bps;
-        let arrived = self.frames[id].arrives;
+        let arrived = self.frames[id].then;
         let start = buffer.valve.ready(Time::from_ps(arrived.ps().saturating_sub(tx.ps())), tx);
         Some((start + tx, start, tx, id))
     }

@@ -28,19 +28,20 @@ impl Fabric<'_> {
     pub(super) fn add_feeds(&mut self, seed: Seed) {
         let plan = self.plan;
         for (port, mut feed) in plan.feeds(seed, |port| !plan.is_adapted(port)) {
-            let line = &mut self.lines[port as usize];
+            let link = &mut self.links[port as usize];
             // It goes on by itself: no wake of it is ever entered.
-            (line.role, line.armed) = (Role::Fed, true);
-            line.feed = self.feeds.len() as u32;
+            (link.role, link.armed) = (Role::Fed, true);
+            self.feed_of[port as usize] = self.feeds.len() as u32;
             if plan.limits[port as usize] == Limit::UNLIMITED
-                && !line.watched
+                && !link.watched
                 && let Some(size) = feed.fixed_size
             {
-                line.role = Role::Unkept;
-                if line.boundary != Time::NEVER {
+                link.role = Role::Unkept;
+                if std::mem::take(&mut link.noted) {
+                    let line = &mut self.lines[port as usize];
                     line.boundary = Time::NEVER;
                     let reckoning = self.port_probes.reckon(port, size, line.port.transmission(size));
-                    feed.reckoning = Some(Box::new(reckoning));
+                    feed.reckon(reckoning);
                 }
             }
             self.feeds.push(feed);
@@ -61,7 +62,10 @@ impl Fabric<'_> {
     pub(crate) fn finish(&mut self, port: u32) -> ControlFlow<()> {
         loop {
             match self.step(port) {
-                Step::Sent { id, end } => _ = self.lines[port as usize].append(&mut self.frames, id, end),
+                Step::Sent { id, end } => {
+                    let arrives = end + self.lines[port as usize].lag;
+                    self.links[port as usize].append(&mut self.frames, id, arrives);
+                }
                 Step::Tired { .. } => {}
                 Step::Done => return ControlFlow::Continue(()),
             }
@@ -81,14 +85,14 @@ impl Fabric<'_> {
 
     #[inline(always)]
     fn step(&mut self, port: u32) -> Step {
-        if self.lines[port as usize].role == Role::Unkept { self.step_unkept(port) } else { self.step_kept(port) }
+        if self.links[port as usize].role == Role::Unkept { self.step_unkept(port) } else { self.step_kept(port) }
     }
 
     /// The frame that is generated next goes as soon as it can; what waits is not drawn yet.
     #[inline(always)]
     fn step_unkept(&mut self, port: u32) -> Step {
         let line = &mut self.lines[port as usize];
-        let feed = &mut self.feeds[line.feed as usize];
+        let feed = &mut self.feeds[self.feed_of[port as usize] as usize];
         let generated = feed.peek();
         if generated.max(line.port.free_at()) >= self.end {
             return Step::Done;
@@ -96,7 +100,7 @@ impl Fabric<'_> {
         let (flow, size) = feed.take();
         let passed = line.port.pass(generated, size);
         feed.longest_wait = feed.longest_wait.max(passed.wait);
-        if let Some(reckoning) = &mut feed.reckoning {
+        if let Some(reckoning) = feed.reckoning() {
             reckoning.on_frame(generated, generated + passed.wait, &mut self.port_probes.log);
         }
         Step::Sent { id: self.generate(generated, flow, size), end: passed.end }
@@ -106,13 +110,13 @@ impl Fabric<'_> {
     fn step_kept(&mut self, port: u32) -> Step {
         for _ in 0..DRAWS_PER_STEP {
             let line = &mut self.lines[port as usize];
-            let feed = &mut self.feeds[line.feed as usize];
+            let feed = &mut self.feeds[self.feed_of[port as usize] as usize];
             let (generated, due) = (feed.peek(), line.port.due());
             let now = due.min(generated);
             if now >= self.end {
                 return Step::Done;
             }
-            if line.boundary <= now {
+            if self.links[port as usize].noted && line.boundary <= now {
                 line.boundary = self.port_probes.mark(port, now, &mut line.port);
             }
             if due <= generated {
@@ -132,8 +136,8 @@ impl Fabric<'_> {
             }
             self.draw();
         }
-        let line = &self.lines[port as usize];
-        Step::Tired { next: line.port.due().min(self.feeds[line.feed as usize].peek()) }
+        let due = self.lines[port as usize].port.due();
+        Step::Tired { next: due.min(self.feeds[self.feed_of[port as usize] as usize].peek()) }
     }
 
     #[inline(always)]

@@ -128,14 +128,14 @@ impl Fabric<'_> {
             }
             Alarm::Void => return None,
         }
-        while self.lines[port as usize].head == NO_FRAME && self.host(port).next < bound {
+        while self.links[port as usize].head == NO_FRAME && self.host(port).next < bound {
             let next = self.host(port).next;
             self.work_host(port, next);
         }
-        let line = &mut self.lines[port as usize];
-        let first = Some(line.head).filter(|&id| id != NO_FRAME && self.frames[id].arrives == now);
-        if let Some(id) = first {
-            line.head = self.frames[id].next;
+        let head = self.links[port as usize].head;
+        let first = Some(head).filter(|&id| id != NO_FRAME && self.host(port).arrives == now);
+        if first.is_some() {
+            self.host(port).arrives = self.links[port as usize].take(&self.frames);
         }
         self.await_host(port);
         first
@@ -143,13 +143,12 @@ impl Fabric<'_> {
 
     /// Enters when the next frame arrives, or may arrive at the earliest.
     fn await_host(&mut self, port: u32) {
-        let (head, now) = (self.lines[port as usize].head, self.now);
-        let arrives = (head != NO_FRAME).then(|| self.frames[head].arrives);
+        let (is_empty, now) = (self.links[port as usize].head == NO_FRAME, self.now);
         let host = self.host(port);
-        let at = match arrives {
-            Some(arrives) => arrives,
-            None if host.next == Time::NEVER => Time::NEVER,
-            None => (host.next + host.lead).max(now),
+        let at = match is_empty {
+            false => host.arrives,
+            true if host.next == Time::NEVER => Time::NEVER,
+            true => (host.next + host.lead).max(now),
         };
         if let Some(at) = host.timer.set(at) {
             self.agenda.push(at, self.link(port));
@@ -235,7 +234,16 @@ impl Fabric<'_> {
         if let Offer::Sent { end } = self.lines[port as usize].port.offer(now, id, size, Lane::Data)
             && self.sets_out(port, id, end)
         {
-            self.lines[port as usize].append(&mut self.frames, id, end);
+            self.launch_from_host(port, id, end);
+        }
+    }
+
+    /// As [`Fabric::launch`], where the event of the link is entered when all is known that is sent.
+    #[inline(always)]
+    pub(super) fn launch_from_host(&mut self, port: u32, id: FrameId, end: Time) {
+        let arrives = end + self.lines[port as usize].lag;
+        if self.links[port as usize].append(&mut self.frames, id, arrives) {
+            self.host(port).arrives = arrives;
         }
     }
 

@@ -128,9 +128,8 @@ impl Fabric<'_> {
             host.held = host.held.with(classes);
             return self.run_host(port);
         }
-        let line = &mut self.lines[port as usize];
-        line.keep(&mut self.frames, now);
-        line.port.hold(now, classes);
+        self.keep(port);
+        self.lines[port as usize].port.hold(now, classes);
     }
 
     /// A pause may have run out.

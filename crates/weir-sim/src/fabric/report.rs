@@ -19,7 +19,7 @@ impl Fabric<'_> {
     pub(crate) fn finish_control(&mut self) {
         let end = self.end;
         for port in 0..self.ports {
-            if self.lines[port as usize].role == Role::Host {
+            if self.links[port as usize].role == Role::Host {
                 self.catch_up(port, end);
                 self.draw_host(port, end, end);
                 if let Some(host) = self.control.as_mut().and_then(|control| control.host(port)) {

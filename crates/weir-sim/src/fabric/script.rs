@@ -42,9 +42,8 @@ impl Fabric<'_> {
             Change::Up { ports } => ports.iter().for_each(|&port| self.set_down(port, false)),
             Change::Reroute { ports } => self.learn(ports),
             Change::Rate { ports, rate_bps } => ports.iter().for_each(|&port| {
-                let line = &mut self.lines[port as usize];
-                line.keep(&mut self.frames, self.now);
-                line.port.set_rate(*rate_bps);
+                self.keep(port);
+                self.lines[port as usize].port.set_rate(*rate_bps);
                 self.arm(port);
             }),
             Change::Limit { ports, limit, class } => {
@@ -53,9 +52,8 @@ impl Fabric<'_> {
             Change::Hold { ports, classes } => {
                 let classes: ClassSet = classes.iter().copied().collect();
                 ports.iter().for_each(|&port| {
-                    let line = &mut self.lines[port as usize];
-                    line.keep(&mut self.frames, self.now);
-                    line.port.hold(self.now, classes);
+                    self.keep(port);
+                    self.lines[port as usize].port.hold(self.now, classes);
                 });
             }
             Change::Storm { ports, classes, every_ps } => {
@@ -88,10 +86,9 @@ impl Fabric<'_> {
     /// The link behind `port` goes down: what is on it and what waits before it is lost.
     pub(super) fn take_down(&mut self, port: u32) {
         self.set_down(port, true);
-        let line = &mut self.lines[port as usize];
-        line.keep(&mut self.frames, self.now);
-        let flying: Vec<FrameId> = line.in_flight(&self.frames).collect();
-        let waiting = line.port.purge(self.now);
+        self.keep(port);
+        let flying: Vec<FrameId> = self.links[port as usize].in_flight(&self.frames).collect();
+        let waiting = self.lines[port as usize].port.purge(self.now);
         for id in flying {
             let frame = &mut self.frames[id];
             // Its place in the ways is kept where its birth was, which counts no more.

@@ -96,9 +96,8 @@ impl Fabric<'_> {
             }
             WatchdogAction::Drop => {
                 self.look(port);
-                let line = &mut self.lines[port as usize];
-                line.keep(&mut self.frames, now);
-                for id in line.port.purge_class(now, class) {
+                self.keep(port);
+                for id in self.lines[port as usize].port.purge_class(now, class) {
                     self.drop_in_storm(port, id);
                 }
                 self.set_dropping(port, class, true);

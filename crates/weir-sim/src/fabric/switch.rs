@@ -26,17 +26,19 @@ impl Fabric<'_> {
         for port in self.wires.iter().flat_map(|wires| wires.ports()) {
             let beyond = &mut control.extras[port as usize].beyond;
             // A port that pulls its sources looks at its transmissions itself, and so does a host with queues of its own.
-            if !self.lines[port as usize].pulls() && beyond.host().is_none() {
+            if !self.links[port as usize].pulls() && beyond.host().is_none() {
                 beyond.become_switch();
             }
         }
-        for (extra, line) in control.extras.iter_mut().zip(&mut self.lines) {
-            line.role = match extra.beyond {
+        let ports = self.lines.iter_mut().zip(&mut self.links);
+        for (extra, (line, link)) in control.extras.iter_mut().zip(ports) {
+            link.role = match extra.beyond {
                 Beyond::Nothing => continue,
                 Beyond::Switch(_) => Role::Switch,
                 Beyond::Host(_) => Role::Host,
             };
-            extra.boundary = std::mem::replace(&mut line.boundary, Time::ZERO);
+            extra.boundary = std::mem::replace(&mut line.boundary, Time::NEVER);
+            link.noted = true;
         }
         self.start_hosts();
     }
@@ -63,9 +65,8 @@ impl Fabric<'_> {
         let Some(switch) = self.look_switch(port) else { return };
         let (has_inputs, is_pooled) = (switch.inputs.is_some(), switch.is_pooled);
         if lane == Lane::Control {
-            let line = &mut self.lines[port as usize];
-            line.keep(&mut self.frames, self.now);
-            if let Offer::Sent { end } = line.port.offer(self.now, id, size, lane) {
+            self.keep(port);
+            if let Offer::Sent { end } = self.lines[port as usize].port.offer(self.now, id, size, lane) {
                 self.set_out(port, id, end);
             }
             return self.go_on(port, self.now);
@@ -171,9 +172,9 @@ impl Fabric<'_> {
         let now = self.now;
         let Some(switch) = self.look_switch(port) else { return };
         let (has_valve, is_pooled) = (switch.valve.is_some(), switch.is_pooled);
-        self.lines[port as usize].armed = false;
+        self.links[port as usize].armed = false;
         if has_valve && let Some(start) = self.valve_opens(port).filter(|&start| start > now) {
-            self.lines[port as usize].armed = true;
+            self.links[port as usize].armed = true;
             return self.agenda.push(start, self.port_service(port));
         }
         let is_stored = self.plan.is_stored(port);
@@ -218,9 +219,8 @@ impl Fabric<'_> {
             }
             return self.end_control(id);
         }
-        match self.lines[port as usize].role {
-            // The event of its link is entered when all is known that it sends.
-            Role::Host => _ = self.lines[port as usize].append(&mut self.frames, id, end),
+        match self.links[port as usize].role {
+            Role::Host => self.launch_from_host(port, id, end),
             _ => self.launch(port, id, end),
         }
     }
@@ -235,7 +235,7 @@ impl Fabric<'_> {
 
     /// Something has changed at `port`: enters when it is to be looked at again. A port that stores begins no frame before `after`.
     pub(super) fn go_on(&mut self, port: u32, after: Time) {
-        if self.lines[port as usize].role == Role::Host {
+        if self.links[port as usize].role == Role::Host {
             self.run_host(port);
         } else if self.plan.is_switched() {
             self.arm_stored(port, after);
@@ -282,7 +282,7 @@ impl Fabric<'_> {
 
     /// Enters the service of a port, if it is owed and not entered, at `from` or later.
     pub(crate) fn arm_stored(&mut self, port: u32, from: Time) {
-        if let Some(due) = self.lines[port as usize].arm() {
+        if let Some(due) = self.links[port as usize].arm(self.lines[port as usize].port.due()) {
             self.agenda.push(due.max(from), self.port_service(port));
         }
     }

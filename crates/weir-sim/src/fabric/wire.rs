@@ -10,7 +10,7 @@ impl Fabric<'_> {
     /// The transmission of a frame begins, and ends at `end`. Whether the frame will arrive; a lost one is gone.
     #[inline]
     pub(crate) fn sets_out(&mut self, port: u32, id: FrameId, end: Time) -> bool {
-        !self.lines[port as usize].watched || self.watch_transmission(port, id, end)
+        !self.links[port as usize].watched || self.watch_transmission(port, id, end)
     }
 
     #[cold]
