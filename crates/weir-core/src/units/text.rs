@@ -285,15 +285,19 @@ fn decimal(number: &str) -> Option<(u128, i32)> {
     seen.then_some((digits, exponent - i32::try_from(places).ok()?))
 }
 
-/// What a writer of a wrong unit may have meant: another case, or another quantity.
+/// What a writer of a wrong unit may have meant: another case, another quantity, or per second (`mbit`, as `tc` writes).
 fn hint(quantity: &Quantity, unit_text: &str) -> String {
+    let meant = |unit: &Unit| format!("; did you mean '{}'?", unit.name);
     if let Some(unit) = quantity.units.iter().find(|unit| unit.name.eq_ignore_ascii_case(unit_text)) {
-        return format!("; did you mean '{}'?", unit.name);
+        return meant(unit);
     }
-    [&SPAN, &BYTES, &RATE, &FRAME_RATE]
-        .into_iter()
-        .find(|other| other.name != quantity.name && other.units.iter().any(|unit| unit.name == unit_text))
-        .map_or_else(String::new, |other| format!(": it is one of a {}", other.name))
+    let mut others = [&SPAN, &BYTES, &RATE, &FRAME_RATE].into_iter();
+    if let Some(other) = others.find(|o| o.name != quantity.name && o.units.iter().any(|u| u.name == unit_text)) {
+        return format!(": it is one of a {}", other.name);
+    }
+    let per_second =
+        |unit: &&Unit| unit.name.strip_suffix("/s").is_some_and(|stem| stem.eq_ignore_ascii_case(unit_text));
+    quantity.units.iter().find(per_second).map_or_else(String::new, meant)
 }
 
 /// Writes the value exactly in the largest unit that it fills at least once, so that parsing gives it back.
@@ -341,6 +345,7 @@ mod tests {
     #[test]
     fn a_unit_of_another_quantity_or_case_is_named() {
         assert!(error::<Rate>("150 kB").contains("'kB' is not a unit of rate: it is one of a size"));
+        assert!(error::<Rate>("20mbit").contains("'mbit' is not a unit of rate; did you mean 'Mbit/s'?"));
         assert!(error::<Rate>("10 gbit/s").contains("did you mean 'Gbit/s'?"));
     }
 
