@@ -12,7 +12,18 @@ import pytest
 from weirlab.errors import MissingCapability
 from weirlab.plots.series import POINTS, SERIES, delay_plots, delivery_plots, port_plots
 from weirlab.plots.study import effect_plots, plane_plots
-from weirlab.plots.style import DARK, LIGHT, WIDTH, Plot, altair, finished, scaled, series_colors
+from weirlab.plots.style import (
+    DARK,
+    LIGHT,
+    WIDTH,
+    Plot,
+    _series_scales,
+    alike,
+    altair,
+    finished,
+    scaled,
+    series_colors,
+)
 from weirlab.records import Records
 
 
@@ -330,3 +341,32 @@ def test_eight_series_have_eight_colors_in_both_palettes():
     chosen = series_colors([str(number) for number in range(8)])["range"]
     roles = [role for color in chosen for role, known in LIGHT.items() if known == color]
     assert len(roles) == len({DARK[role] for role in roles}) == 8
+
+
+def test_what_has_the_same_name_has_one_colour_on_a_page_and_none_shares_it_within_a_plot():
+    def plot(name, names):
+        alt = altair()
+        scale = alt.Scale(**series_colors(names))
+        rows = pl.DataFrame({"x": [0.0] * len(names), "name": names})
+        return Plot(
+            name,
+            name,
+            "",
+            alt.Chart(rows).mark_line().encode(x="x:Q", color=alt.Color("name:N", scale=scale)),
+        )
+
+    plots = alike(
+        [
+            plot("a", ["one", "two"]),
+            plot("b", ["two", "three"]),
+            plot("c", ["three"]),
+            plot("d", list("abcdefg")),
+        ]
+    )
+    seen = {}
+    for each in plots:
+        (scale,) = _series_scales(each.spec)
+        assert len(set(scale["range"])) == len(scale["domain"])
+        for name, color in zip(scale["domain"], scale["range"], strict=True):
+            assert seen.setdefault(name, color) == color
+    assert len({seen[name] for name in ("one", "two", "three")}) == 3

@@ -10,7 +10,7 @@ import pytest
 
 import weirlab
 from weirlab.cli.app import execute
-from weirlab.report import write_report
+from weirlab.report import write_comparison, write_report
 from weirlab.report.chain import Link, Stop, chain
 from weirlab.report.story import run_story
 from weirlab.scenario import load
@@ -44,7 +44,7 @@ def test_a_run_tells_what_was_lost_where_how_much_was_asked_and_how_long_frames_
 
 
 def test_the_tail_is_told_only_where_the_delays_of_all_flows_were_recorded():
-    run = weirlab.run("incast", assign=SHORT)
+    run = weirlab.run("incast", assign={**SHORT, "record.tail": None})
     assert "99 %" not in " ".join(run_story(run.records, run.scenario))
 
 
@@ -96,3 +96,20 @@ def test_a_path_goes_back_below_itself_and_its_narrowest_link_is_named_in_words(
     ]
     assert len({y for _, y in places}) == 3
     assert places[2][0] == places[3][0]
+
+
+def test_a_comparison_without_intervals_starts_with_the_largest_difference_and_can_be_repeated(tmp_path):
+    places = []
+    for load_share in ("49 %", "40 %"):
+        run = weirlab.run("incast", assign={**SHORT, "traffic.load.source.load": load_share})
+        places.append(run.save(tmp_path / load_share.removesuffix(" %")))
+    page = write_comparison(places, pictures=False).page.read_text()
+    one, other = (
+        run["dropped_frames"].sum() / run["sent_frames"].sum()
+        for run in (pl.read_parquet(place / "tables/flows.parquet") for place in places)
+    )
+    share = 100 * (1 - other / one)
+    assert (
+        f"<strong>The largest difference: load: loss ratio is {share:.3g} % lower in 40 than in 49." in page
+    )
+    assert f"weir compare {places[0]} {places[1]} --report" in page

@@ -59,7 +59,42 @@ def mended(vega: dict[str, Any]) -> dict[str, Any]:
         if "isVoronoi" in update and "tooltip" in update:
             signal = update["tooltip"]["signal"]
             update["tooltip"]["signal"] = re.sub(r"(?<!datum\.)\bdatum\[", "datum.datum[", signal)
+    _wrap_legends(vega)
     return vega
+
+
+_WIDTH = re.compile(r"(^|_)(width|childWidth)$")
+_LETTER_PX, _SYMBOL_PX = 6.6, 46
+"""Of a text in a legend, and of what stands around it."""
+
+
+def _wrap_legends(vega: dict[str, Any]) -> None:
+    """Entries of legends above a plot stand in as many columns as its width has room for."""
+    names = [each["name"] for each in vega.get("signals", ()) if _WIDTH.search(each["name"])]
+    width = "width" if not names or "width" in names else names[0]
+    for group in (vega, *_marks(vega)):
+        for legend in group.get("legends", ()):
+            scale = next((legend[each] for each in ("stroke", "fill", "shape") if each in legend), None)
+            found = _scale(vega, group, scale)
+            domain = found.get("domain") if found else None
+            most = legend.get("columns", 50)
+            if legend.get("type") == "gradient" or not isinstance(domain, list) or not isinstance(most, int):
+                continue
+            entry = max(len(str(name)) for name in domain) * _LETTER_PX + _SYMBOL_PX if domain else 0
+            if entry * len(domain) <= _NARROW_PX:
+                continue
+            legend["columns"] = {"signal": f"min({most}, max(1, floor(({width} + 40) / {entry:.0f})))"}
+            legend["labelLimit"] = {"signal": f"max(120, {width})"}
+
+
+_NARROW_PX = 240
+
+
+def _scale(vega: dict[str, Any], group: dict[str, Any], name: Any) -> dict[str, Any] | None:
+    for scale in (*group.get("scales", ()), *vega.get("scales", ())):
+        if scale["name"] == name:
+            return dict(scale)
+    return None
 
 
 def _marks(group: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

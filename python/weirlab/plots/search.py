@@ -42,7 +42,8 @@ def outcome(trial: Trial, goals: Sequence[SearchGoal]) -> str:
 def progress_plots(
     trials: Sequence[Trial], states: Sequence[SearchState], results: Sequence[GoalResult]
 ) -> list[Plot]:
-    """Loads of the trials and the bounds over time: the whole search, and once more around the last bounds.
+    """Loads of the trials and the bounds over time: the whole search, and
+    before it, where trials lie far away, only around the last bounds.
 
     `states[i]` is where the search stood when it asked for trial `i`; one more state may follow for its end.
     """
@@ -71,15 +72,17 @@ def progress_plots(
     if window is not None:
         inside = table.filter(pl.col("load").is_between(*window))
         if 2 <= inside.height < table.height:
-            plots.append(
+            plots.insert(
+                0,
                 finished(
                     [_progress(inside, bounds, _phases(table), goals, unit, window)],
                     name="search-zoom",
-                    title="The same around the last bounds",
+                    title="Trials and bounds around the result",
                     description=f"Trials and bounds between {window[0]:.4g} and {window[1]:.4g} {unit}.",
                     height=HEIGHT,
-                    note=f"{table.height - inside.height} of {table.height} trials lie outside of this plot.",
-                )
+                    note=f"{note} {table.height - inside.height} of {table.height} trials lie outside of "
+                    "this plot; the next one has them.",
+                ),
             )
     return plots
 

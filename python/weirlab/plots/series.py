@@ -408,7 +408,7 @@ def _lines(
 
 
 _HEIGHT, _FLAT_HEIGHT = 230, 90
-_FLAT = 0.03
+_FLAT = 0.1
 
 
 def _is_flat(table: pl.DataFrame) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -69,6 +69,7 @@ DARK: Mapping[str, str] = {
 }
 
 _SERIES = ("blue", "orange", "teal", "violet", "pink", "olive", "sky", "brown")
+_PALETTE = {LIGHT[role] for role in _SERIES}
 _FONT = "system-ui, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', sans-serif"
 _HINT = "In a checkout of Weirlab:  pip install '.[report]'"
 
@@ -98,11 +99,19 @@ class Plot:
     """The chart of Altair, without its style."""
     note: str = ""
     """What was left out or summarised."""
+    colors: Mapping[str, str] = field(default_factory=dict)
+    """Those of series by name, where they are others than in the drawing: see `alike`."""
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
         """Vega-Lite specification, data included."""
-        return {**self.drawing.to_dict(), "config": _CONFIG}
+        spec = self.drawing.to_dict()
+        for scale in _series_scales(spec):
+            scale["range"] = [
+                self.colors.get(str(name), color)
+                for name, color in zip(scale["domain"], scale["range"], strict=True)
+            ]
+        return {**spec, "config": _CONFIG}
 
     @property
     def chart(self) -> Any:
@@ -150,6 +159,47 @@ def series_colors(names: Sequence[str]) -> dict[str, list[str]]:
         "domain": list(names),
         "range": [LIGHT[_SERIES[place % len(_SERIES)]] for place in range(len(names))],
     }
+
+
+def alike(plots: Sequence[Plot]) -> list[Plot]:
+    """The plots of one page, in which what has the same name has the same colour, and as few different names
+    as can be share one; never within a plot."""
+    together = [
+        {str(name) for scale in _series_scales(plot.drawing.to_dict()) for name in scale["domain"]}
+        for plot in plots
+    ]
+    order = dict.fromkeys(
+        str(name)
+        for plot in plots
+        for scale in _series_scales(plot.drawing.to_dict())
+        for name in scale["domain"]
+    )
+    palette = [LIGHT[role] for role in _SERIES]
+    colors: dict[str, str] = {}
+    for name in order:
+        near = {colors[other] for names in together if name in names for other in names if other in colors}
+        used = set(colors.values())
+        free = [color for color in palette if color not in near]
+        fresh = [color for color in free if color not in used]
+        colors[name] = (fresh or free or [palette[len(colors) % len(palette)]])[0]
+    return [replace(plot, colors=colors) for plot in plots]
+
+
+def _series_scales(spec: Any) -> Iterator[dict[str, Any]]:
+    """The colour scales of series in a specification: a colour of the palette for each name."""
+    if isinstance(spec, dict):
+        color = spec.get("color")
+        scale = color.get("scale") if isinstance(color, dict) else None
+        if isinstance(scale, dict) and isinstance(scale.get("domain"), list):
+            reach = scale.get("range")
+            if isinstance(reach, list) and len(reach) == len(scale["domain"]) and set(reach) <= _PALETTE:
+                yield scale
+        for key, value in spec.items():
+            if key not in ("data", "datasets", "values"):
+                yield from _series_scales(value)
+    elif isinstance(spec, list):
+        for value in spec:
+            yield from _series_scales(value)
 
 
 def finished(

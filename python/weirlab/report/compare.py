@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from weirlab.plots.overlay import overlaid_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import (
     Block,
+    Code,
     Column,
     Page,
     Section,
@@ -161,6 +163,27 @@ def difference_document(other: Compared, found: Difference) -> dict[str, Any]:
     }
 
 
+def _command(results: Sequence[Compared]) -> str:
+    return shlex.join(["weir", "compare", *(str(each.directory) for each in results), "--report"])
+
+
+def _largest(results: Sequence[Compared], found: Sequence[tuple[Compared, Difference]]) -> list[str]:
+    """The largest change, where no interval of any can say which is clear."""
+    if any(not math.isnan(each.low) or each.exact for _, each in found):
+        return []
+    known = [pair for pair in found if math.isfinite(pair[1].relative) and pair[1].change]
+    if not known:
+        return []
+    other, most = max(known, key=lambda pair: abs(pair[1].relative))
+    where = f" at {most.after.at}" if most.after.at else ""
+    more = "higher" if most.change > 0 else "lower"
+    share = number(100 * abs(most.relative), 3)
+    return [
+        f"The largest difference: {most.after.name}{where} is {share} % {more} in {other.name} than in "
+        f"{results[0].name}."
+    ]
+
+
 def comparison_page(results: Sequence[Compared]) -> tuple[Page, list[Plot]]:
     """The page of results of one kind, and its plots."""
     found = changes(results)
@@ -179,13 +202,14 @@ def comparison_page(results: Sequence[Compared]) -> tuple[Page, list[Plot]]:
         *([Section("Series", [figure(plot) for plot in plots])] if plots else []),
         Section("What differs", [unlike]),
         Section("Scenarios", [scenario_details(each.scenario, each.name) for each in results]),
+        Section("How to repeat this", [Code(_command(results))]),
     ]
     page = Page(
         title=" and ".join(each.name for each in results),
         kind=f"Comparison of {_PLURALS[results[0].manifest.kind]}",
         subtitle=f"Changes are from {results[0].name}.",
         lead=[],
-        story=comparison_sentences(results, found),
+        story=[*_largest(results, found), *comparison_sentences(results, found)],
         sections=sections,
         footer=footer(results[0].manifest.provenance),
     )

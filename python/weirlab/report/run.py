@@ -13,7 +13,7 @@ import polars as pl
 from weirlab.evaluation import evaluated
 from weirlab.heavy import np
 from weirlab.measures.rows import frame_counts
-from weirlab.plots.style import Plot, scaled
+from weirlab.plots.style import Plot, alike, scaled
 from weirlab.records import Records
 from weirlab.report.control import control_sections, deadlocks, held_in_a_cycle, storms
 from weirlab.report.page import (
@@ -81,6 +81,7 @@ def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tup
         *limiter_plots(records, moments),
         *delay_plots(records),
     ]
+    plots = alike(plots)
     end_ps = int(records["runs"].get_column("end_ps")[0])
     count = len(run.seeds)
     sequence = run_sequences(run, directory)

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.plots.style import Plot, scaled
+from weirlab.plots.style import Plot, alike, scaled
 from weirlab.plots.trace import trace_plots
 from weirlab.report.page import (
     Block,
@@ -44,7 +44,7 @@ _REPEATED = 10
 def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots."""
     findings = diagnose(trace)
-    plots = trace_plots(trace)
+    plots = alike(trace_plots(trace))
     graphs = sequence_block(trace)
     drawn: list[Block] = [figure(plot) for plot in plots]
     if graphs is not None:
@@ -221,8 +221,8 @@ def _finding_blocks(trace: Trace, findings: Sequence[Finding]) -> list[Block]:
     for finding in findings:
         kinds.setdefault(finding.kind, []).append(finding)
     blocks: list[Block] = []
-    for alike in kinds.values():
-        first, *others = alike
+    for of_kind in kinds.values():
+        first, *others = of_kind
         blocks += _finding_block(trace, first)
         if first.remedy:
             blocks.insert(-1 if first.evidence else len(blocks), Text(f"What to do: {first.remedy}"))
