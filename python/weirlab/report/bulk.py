@@ -44,7 +44,6 @@ def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple
     answer = [*advice.splitlines()[:1], *campaign_sentences(campaign, found)] if found else []
     lead: list[Block] = [
         *status_callouts(manifest),
-        *([Text(" ".join(answer))] if answer else []),
         Numbers(
             [
                 Card(
@@ -95,7 +94,7 @@ def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple
         lead=lead,
         sections=sections,
         footer=footer(manifest.provenance),
-        story=campaign_sentences(campaign, found),
+        story=answer,
     )
     return page, plots
 

@@ -98,6 +98,8 @@
   for (const figure of document.querySelectorAll("figure[data-plot]")) {
     const place = Object.assign(document.createElement("div"), { className: "plot" });
     const data = figure.querySelector("script");
+    place.setAttribute("role", "img");
+    place.setAttribute("aria-label", figure.querySelector("svg").getAttribute("aria-label"));
     data.before(place);
     plots.push({ figure, place, text: data.textContent, view: null, ranges: [], widths: [] });
     seen.observe(figure);
