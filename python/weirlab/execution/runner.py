@@ -49,6 +49,8 @@ _SHARES = 4
 such a part of the time that has passed, so that what is known of costs, and of others, is not old."""
 _LOOK_S = 1.0
 """How often the store is asked what other runners have finished."""
+_LOOK_SHARE = 20.0
+"""How much longer it is left alone than that took: a list of 10^5 objects takes a second."""
 _DETAIL_S = 1.0
 _JOURNAL_S = 600.0
 _STOP_S = 5.0
@@ -159,7 +161,7 @@ class _Runner:
         self._place_of = np.full(int(plan.order.max(initial=-1)) + 1, -1, dtype=np.int64)
         self._place_of[plan.order] = np.arange(len(plan.order))
         self._seen: set[str] = set()
-        self._looked = 0.0
+        self._looked = self._look_took_s = 0.0
         self._began = time.monotonic()
         self._deaths: dict[int, int] = {}
         self._judge: Judge | None = None
@@ -180,7 +182,7 @@ class _Runner:
 
     def _look(self) -> None:
         """Mark what is in the store, whoever put it there."""
-        self._looked = time.monotonic()
+        began = time.monotonic()
         columns = ["plan", "point", "replicate", "status", "sitting"]
         columns += [] if self._reader is None else self._reader.columns
         for rows in self._store.fresh(self._seen, columns):
@@ -204,6 +206,8 @@ class _Runner:
             failures = places[~ended & mine]
             self._state[failures] = _FAILED
             self._state[places[ended]] = _DONE
+        self._looked = time.monotonic()
+        self._look_took_s = self._looked - began
 
     def _left(self) -> int:
         return int((self._state < _DONE).sum())
@@ -297,7 +301,7 @@ class _Runner:
                 continue
             for ended in executor.ended(0.2):
                 self._take(executor, ended)
-            if time.monotonic() - self._looked > _LOOK_S:
+            if time.monotonic() - self._looked > max(_LOOK_S, _LOOK_SHARE * self._look_took_s):
                 self._look()
             self._ask_judge(executor.workers)
             self._report()
