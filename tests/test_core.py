@@ -67,6 +67,7 @@ def spec(*, duration_ps: int = MILLISECOND, gap_ps: float = 2.4e6, **record: Any
                     "sources": [source(0), source(1)],
                     "tcp": None,
                     "probers": None,
+                    "messages": None,
                     "hotspot": None,
                     "continues": None,
                 }

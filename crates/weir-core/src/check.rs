@@ -3,6 +3,7 @@
 mod buffers;
 mod control;
 mod events;
+mod messages;
 mod queues;
 mod switching;
 mod transport;
@@ -61,6 +62,7 @@ impl Spec {
         control::check_control(&self.control, &topology).map_err(|error| error.under("/control"))?;
         transport::check_beside_control(self, &topology)?;
         events::check_events(self, &topology)?;
+        messages::check_messages(self, &topology)?;
         check_record(&self.record, self, &topology)?;
         Ok(topology)
     }

@@ -4,7 +4,7 @@
 //! 1. [`units`]: `Time`, `Span`, `Bytes`, `Rate`, `FrameRate`; a unit mistake does not compile.
 //! 2. [`spec`]: one resolved experiment, as it crosses the boundary from Python, and its check.
 //! 3. [`network`]: nodes and ports out of a graph or a generator; [`routing`]: which ports a flow passes.
-//! 4. [`rng`]: one seed, many named streams; [`traffic`]: when which frames are generated.
+//! 4. [`rng`]: one seed, many named streams; [`traffic`]: when which frames are generated; [`messages`]: when which messages come.
 //! 5. [`queue`]: an output port, fed with virtual or real time; [`marking`]: its marks; [`path`]: what else happens to frames on their way.
 //! 6. [`tcp`]: the two ends of a connection; [`cc`]: congestion control.
 //! 7. [`ethernet`]: congestion management: BCN, QCN, DCQCN, PAUSE.
@@ -25,6 +25,7 @@ pub mod ethernet;
 pub mod histogram;
 pub mod host;
 pub mod marking;
+pub mod messages;
 pub mod network;
 pub mod path;
 pub mod queue;

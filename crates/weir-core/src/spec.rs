@@ -10,6 +10,7 @@ pub mod buffers;
 pub mod classes;
 pub mod control;
 pub mod events;
+pub mod messages;
 mod runs;
 pub mod switching;
 pub mod transport;
@@ -330,6 +331,8 @@ pub struct Traffic {
     pub tcp: Option<transport::Connections>,
     /// Its estimators of bandwidth.
     pub probers: Option<transport::Probers>,
+    /// Finite flows that come and go.
+    pub messages: Option<messages::Messages>,
     /// The hotspot that it makes; absent: traffic of its own.
     pub hotspot: Option<String>,
     /// The group of which it is the rest after an interruption: a place in `traffic`, before its own. Absent: none.
@@ -339,14 +342,24 @@ pub struct Traffic {
 impl Traffic {
     /// Traffic of sources alone.
     pub fn of_sources(name: impl Into<String>, sources: Vec<Source>) -> Traffic {
-        Traffic { name: name.into(), class: 0, sources, tcp: None, probers: None, hotspot: None, continues: None }
+        Traffic {
+            name: name.into(),
+            class: 0,
+            sources,
+            tcp: None,
+            probers: None,
+            messages: None,
+            hotspot: None,
+            continues: None,
+        }
     }
 
     /// How many flows it has.
     pub fn flows(&self) -> u64 {
         let connections = self.tcp.as_ref().map_or(0, |tcp| tcp.list.len() as u64);
         let probers = self.probers.as_ref().map_or(0, |probers| probers.list.len() as u64);
-        self.sources.iter().map(Source::flows).sum::<u64>() + 2 * (connections + probers)
+        let messages = u64::from(self.messages.is_some());
+        self.sources.iter().map(Source::flows).sum::<u64>() + 2 * (connections + probers + messages)
     }
 }
 

@@ -5,6 +5,7 @@ use weir_core::units::Time;
 use crate::agent::{Agent, PushedSource};
 use crate::fabric::Fabric;
 use crate::frames::Received;
+use crate::messages::Messages;
 use crate::probing::{ProbeReceiver, ProbeSender};
 use crate::tcp::{TcpReceiver, TcpSender};
 use crate::totals::Totals;
@@ -22,6 +23,8 @@ pub enum Endpoint {
     Prober(Box<ProbeSender>),
     /// The receiving end of an estimator.
     Estimator(Box<ProbeReceiver>),
+    /// All messages.
+    Messages(Box<Messages>),
 }
 
 impl From<PushedSource> for Endpoint {
@@ -38,6 +41,7 @@ macro_rules! delegate {
             Endpoint::Receiver($agent) => $call,
             Endpoint::Prober($agent) => $call,
             Endpoint::Estimator($agent) => $call,
+            Endpoint::Messages($agent) => $call,
         }
     };
 }

@@ -5,7 +5,7 @@
 //!
 //! Reading order: this file, the way of a frame over plain ports; `fed`, ports that pull their sources; `switch`, ports that are put together of
 //! parts, with `managed`, `marks`, `overruns`, `notifying`, `pausing`, `wire`, and with shared memories `memories`, `buffers`, with pools `pools`, `storms`, `deadlocks`; `hosts`, with queues of
-//! their own; `tasks`, what is to happen later; `script`, what happens in the course of a run. The parts of which ports and hosts consist are in
+//! their own; `open`, frames of messages; `tasks`, what is to happen later; `script`, what happens in the course of a run. The parts of which ports and hosts consist are in
 //! [`crate::control`]: they know no fabric.
 
 mod buffers;
@@ -16,6 +16,7 @@ mod managed;
 mod marks;
 mod memories;
 mod notifying;
+mod open;
 mod overruns;
 mod pausing;
 mod pools;
@@ -39,12 +40,13 @@ use crate::control::Control;
 use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
 use crate::forwarding::Forwarding;
-use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool, Received};
+use crate::frames::{Body, Frame, FrameId, Kind, NO_END, NO_FRAME, Pool, Received};
 use crate::line::{Line, Link, Role};
+use crate::open::Open;
 use crate::plan::Plan;
 use crate::probes::PortProbes;
 use crate::route::ARRIVED;
-use crate::route::{ASK, LOST};
+use crate::route::{ASK, LOST, OPEN};
 use crate::script::Script;
 use crate::timer::{Alarm, Timer};
 use crate::wire::Wires;
@@ -64,6 +66,8 @@ pub struct Fabric<'p> {
     pub(crate) frames: Pool,
     pub(crate) flows: Vec<FlowCounters>,
     pub(crate) forwarding: Forwarding,
+    /// What nodes know of ways, if there are messages.
+    pub(crate) open: Option<Box<Open>>,
     pub(crate) script: Option<Script>,
     /// Frames dropped at each place of the ways.
     pub(crate) drops: Vec<u64>,
@@ -136,6 +140,7 @@ impl<'p> Fabric<'p> {
             drops: vec![0; forwarding.route.len()],
             lost: vec![0; plan.topology.ports.len()],
             forwarding,
+            open: plan.has_messages().then(|| Box::new(Open::new(&plan.topology, seed.stream("balancing")))),
             script,
             hops: 0,
             patience: 0,
@@ -196,7 +201,11 @@ impl<'p> Fabric<'p> {
     /// A frame of `flow` that carries `body` leaves its host now. The agent that receives the flow will be told of it.
     pub fn send_loaded(&mut self, flow: u32, size: Bytes, lane: Lane, body: Body) {
         self.flows[flow as usize].send(size);
-        let leg = self.plan.flows[flow as usize].first_leg;
+        let planned = &self.plan.flows[flow as usize];
+        if planned.is_open {
+            return self.send_open(flow, size, lane, body);
+        }
+        let leg = planned.first_leg;
         let frame = Frame::new(self.now, flow, leg, size, lane).of_kind(Kind::Loaded);
         let frame = self.frames.put_loaded(frame, body);
         self.offer(self.forwarding.route[leg as usize], frame, size, lane);
@@ -506,6 +515,7 @@ impl<'p> Fabric<'p> {
         self.hops = self.hops.wrapping_add(1);
         match self.forwarding.route[leg as usize] {
             ARRIVED => return self.deliver(id),
+            OPEN => self.arrive_open(id, leg),
             ASK | LOST => self.arrive_unknown(id, leg),
             onward => self.offer(onward, id, size, lane),
         }
@@ -522,6 +532,7 @@ impl<'p> Fabric<'p> {
         self.hops += 1;
         match self.forwarding.route[leg as usize] {
             ARRIVED => return self.deliver(id),
+            OPEN => self.arrive_open(id, leg),
             ASK | LOST => self.arrive_unknown(id, leg),
             onward => self.offer(onward, id, size, lane),
         }
@@ -537,6 +548,7 @@ impl<'p> Fabric<'p> {
             return None;
         }
         let size = self.frames[id].size();
+        let end = self.frames.end(id).unwrap_or(NO_END);
         self.frames.free(id);
         let delay = self.now - born;
         self.flows[flow as usize].deliver(size, delay);
@@ -546,18 +558,18 @@ impl<'p> Fabric<'p> {
             let ends_burst = kind != Kind::InBurst;
             watch.on_delivery(self.now, flow, group, size, delay, ends_burst);
         }
-        if kind == Kind::Data { None } else { self.hand_over(id, flow, size, kind) }
+        if kind == Kind::Data { None } else { self.hand_over(id, flow, size, kind, end) }
     }
 
     /// A frame with a body or a mark, just freed, goes to the agent that receives the flow.
     #[inline]
-    fn hand_over(&mut self, id: FrameId, flow: u32, size: Bytes, kind: Kind) -> Option<u32> {
+    fn hand_over(&mut self, id: FrameId, flow: u32, size: Bytes, kind: Kind, end: u32) -> Option<u32> {
         if kind == Kind::Marked {
             self.receive_mark(flow, id);
             return None;
         }
         let agent = self.receivers.get(flow as usize).copied().filter(|&agent| agent != NOBODY)?;
-        self.received = Some(Received { flow, size, body: self.frames.body(id) });
+        self.received = Some(Received { flow, size, end, body: self.frames.body(id) });
         Some(agent)
     }
 }

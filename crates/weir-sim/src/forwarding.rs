@@ -63,6 +63,11 @@ impl Forwarding {
         self.down.get(port as usize).is_some_and(|&down| down)
     }
 
+    /// By port: whether nodes know that its link is down.
+    pub(crate) fn known_down(&self) -> &[bool] {
+        &self.down
+    }
+
     /// The port by which a frame came whose place in the ways is `leg`: on a fixed way that of the plan, whatever became of the way
     /// since.
     pub(crate) fn input(&self, plan: &Plan, leg: u32) -> u32 {
@@ -106,7 +111,7 @@ impl Forwarding {
         self.router = Some(Router::over(&plan.topology, |port| !down[port as usize]));
         self.candidates.clear();
         let route = Arc::make_mut(&mut self.route);
-        for flow in &plan.flows {
+        for flow in plan.flows.iter().filter(|flow| !flow.is_open) {
             let second = flow.first_leg as usize + 1;
             let behind = plan.route[second..].iter().take_while(|&&port| port != ARRIVED);
             let is_cut = behind.clone().any(|&port| down[port as usize]);

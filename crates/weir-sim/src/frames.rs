@@ -14,6 +14,8 @@ use weir_core::units::{Bytes, Time};
 pub(crate) type FrameId = u32;
 /// No frame.
 pub(crate) const NO_FRAME: FrameId = FrameId::MAX;
+/// No end.
+pub(crate) const NO_END: u32 = u32::MAX;
 
 /// Most frames alive at once: 2 GiB.
 const MAX_FRAMES: usize = 1 << 26;
@@ -83,6 +85,8 @@ pub struct Received {
     pub flow: u32,
     /// Its size.
     pub size: Bytes,
+    /// The end that it is meant for, if its flow is one of messages.
+    pub end: u32,
     /// What it carries.
     pub body: Body,
 }
@@ -118,6 +122,10 @@ pub(crate) struct Pool {
     /// Those of control frames, which are few: what waits without a body pays for none. A place may hold what an earlier frame left
     /// there.
     control: BTreeMap<FrameId, Body>,
+    /// The ends that frames of open flows are meant for, at their places; [`NO_END`] of others.
+    ends: Vec<u32>,
+    /// Frames under way, by connection: two ends.
+    under_way: Vec<u32>,
     free: FrameId,
     /// Frames in use.
     pub(crate) alive: usize,
@@ -131,6 +139,8 @@ impl Pool {
             frames: Vec::new(),
             bodies: Vec::new(),
             control: BTreeMap::new(),
+            ends: Vec::new(),
+            under_way: Vec::new(),
             free: NO_FRAME,
             alive: 0,
             limit: MAX_FRAMES,
@@ -202,9 +212,41 @@ impl Pool {
         if self[id].kind == Kind::Loaded { self.bodies[id as usize].0 } else { self.control[&id] }
     }
 
+    /// Frame `id` is meant for `end`.
+    #[inline]
+    pub(crate) fn own(&mut self, id: FrameId, end: u32) {
+        if self.ends.len() <= id as usize {
+            self.ends.resize(self.frames.len().next_power_of_two(), NO_END);
+        }
+        self.ends[id as usize] = end;
+        self.under_way[end as usize / 2] += 1;
+    }
+
+    /// The end that frame `id` is meant for, if its flow is open.
+    #[inline]
+    pub(crate) fn end(&self, id: FrameId) -> Option<u32> {
+        self.ends.get(id as usize).copied().filter(|&end| end != NO_END)
+    }
+
+    /// There are connections up to `number`.
+    pub(crate) fn make_room(&mut self, number: u32) {
+        self.under_way.resize(self.under_way.len().max(number as usize + 1), 0);
+    }
+
+    /// Frames of connection `number` under way.
+    pub(crate) fn under_way(&self, number: u32) -> u32 {
+        self.under_way[number as usize]
+    }
+
     #[inline]
     pub(crate) fn free(&mut self, id: FrameId) {
         self.alive -= 1;
+        if let Some(end) = self.ends.get_mut(id as usize)
+            && *end != NO_END
+        {
+            self.under_way[*end as usize / 2] -= 1;
+            *end = NO_END;
+        }
         self[id].next = self.free;
         self.free = id;
     }

@@ -30,7 +30,9 @@ mod frames;
 pub mod hotspots;
 mod limiting;
 mod line;
+mod messages;
 mod noticed;
+mod open;
 pub mod path;
 mod plan;
 mod probes;
@@ -52,6 +54,7 @@ pub use batch::{Progress, simulate};
 pub use endpoint::Endpoint;
 pub use fabric::Fabric;
 pub use frames::{Body, Received};
+pub use messages::Messages;
 pub use plan::{Feeding, Plan};
 pub use probes::{Intervals, PortInterval};
 pub use sim::{Counts, Seen, Sim, SimError};
@@ -60,7 +63,7 @@ pub use tcp::{TcpReceiver, TcpSender};
 pub use totals::{
     BufferTotals, BurstInterval, BurstTotals, CaptureFile, CauseTotals, ClassTotals, ConnectionInterval,
     ConnectionTotals, ControlFrames, ControlInterval, ControlKind, ControlTotals, DeadlockTotals, Delivery, DropCause,
-    DropTotals, FlowTotals, HoldTotals, InputTotals, LimiterInterval, MarkTotals, MemoryTotals, PortTotals,
-    StormTotals, Totals,
+    DropTotals, FlowTotals, HoldTotals, InputTotals, LimiterInterval, MarkTotals, MemoryTotals, MessageRow,
+    MessageTotals, PortTotals, StormTotals, Totals,
 };
 pub use weir_core::columns::{Column, Table, Values};

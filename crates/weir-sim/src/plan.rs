@@ -19,6 +19,7 @@ use weir_core::units::Span;
 
 use crate::control::plan::{self as control, ControlPlan, Law};
 use crate::feed::{Feed, Source};
+use crate::open::OpenWays;
 use crate::route::{ARRIVED, Flow};
 
 /// Most ports of all routes together.
@@ -37,6 +38,10 @@ pub struct Plan {
     pub(crate) sources: Vec<PlannedSource>,
     pub(crate) connections: Vec<PlannedConnection>,
     pub(crate) probers: Vec<PlannedConnection>,
+    /// The groups of traffic that have messages, with the flows of their data; that of what comes back follows.
+    messages: Vec<(u32, u32)>,
+    /// Where places of open flows stand.
+    pub(crate) open: OpenWays,
     /// What congestion management shares, if there is any.
     pub(crate) control: Option<ControlPlan>,
     is_switched: bool,
@@ -122,6 +127,10 @@ impl Plan {
     fn lay(spec: Spec, feeding: Feeding, controllers: Controllers) -> Result<Plan, SpecError> {
         let topology = spec.check()?;
         for (i, group) in spec.traffic.iter().enumerate() {
+            if let Some(messages) = &group.messages {
+                let at = format!("/traffic/{i}/messages/config/congestion_control");
+                controllers.make(Setup::plain(&messages.config)).map_err(|error| error.under(at))?;
+            }
             if let Some(tcp) = &group.tcp {
                 let at = format!("/traffic/{i}/tcp/config/congestion_control");
                 controllers.make(Setup::plain(&tcp.config)).map_err(|error| error.under(at))?;
@@ -134,7 +143,7 @@ impl Plan {
                 limits[port as usize] = rule.discipline.limit().into();
             }
         }
-        let Listed { mut flows, mut sources, connections, probers } = list_flows(&spec, &topology);
+        let Listed { mut flows, mut sources, connections, probers, messages } = list_flows(&spec, &topology);
         if spec.run.engine == (Engine::Slotted { flows: false }) {
             flows = Vec::new();
         }
@@ -151,6 +160,8 @@ impl Plan {
             sources: sources_of,
             connections,
             probers,
+            open: OpenWays::default(),
+            messages,
             control,
             is_switched,
             pairs,
@@ -219,7 +230,7 @@ impl Plan {
     }
 
     fn flow_name(&self, flow: &Flow) -> String {
-        // Without counted flows, one stands for all that a host sends.
+        // Without counted flows, one stands for all that a host sends; of messages, one for all that come.
         let node = |id: u32| self.topology.nodes.get(id as usize).map_or("*", |node| node.name.as_str());
         format!("{}/{}->{}", self.spec.traffic[flow.traffic as usize].name, node(flow.from), node(flow.to))
     }
@@ -274,6 +285,25 @@ impl Plan {
     pub(crate) fn controller(&self, connection: &PlannedConnection, seed: Seed, log: LogWriter) -> Controller {
         let chance = seed.stream(&format!("probes/{}", connection.stream));
         let setup = Setup { connection: self.connection(connection).0, chance, log };
+        self.controllers.make(setup).expect("it was made when the plan was")
+    }
+
+    /// Groups of messages: their places in `traffic`, the flows of their data, and what the spec says.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (u32, u32, &spec::messages::Messages)> {
+        let of_group =
+            |&(group, flow): &(u32, u32)| Some((group, flow, self.spec.traffic[group as usize].messages.as_ref()?));
+        self.messages.iter().filter_map(of_group)
+    }
+
+    /// Whether there are any.
+    pub(crate) fn has_messages(&self) -> bool {
+        !self.messages.is_empty()
+    }
+
+    /// The congestion control of a message, with chance from the stream called `name`.
+    pub(crate) fn message_controller(&self, config: &tcp::Config, seed: Seed, name: impl Fn() -> String) -> Controller {
+        let chance = seed.stream(&name());
+        let setup = Setup { connection: config, chance, log: LogWriter::none() };
         self.controllers.make(setup).expect("it was made when the plan was")
     }
 
@@ -374,6 +404,20 @@ impl Plan {
         if self.pairs.is_none() { &self.flows } else { &[] }
     }
 
+    /// Whether a pair is the flow of messages, which leave any host.
+    pub(crate) fn is_open(&self, pair: u32) -> bool {
+        self.pairs.is_none() && self.flows.get(pair as usize).is_some_and(|flow| flow.is_open)
+    }
+
+    /// The places of the plan at which frames of a pair are counted, each with its port.
+    pub(crate) fn legs_of(&self, pair: u32) -> impl Iterator<Item = (u32, usize)> + '_ {
+        let first = self.first_leg(pair) as usize;
+        let open = self.is_open(pair);
+        let (step, from, words) = if open { (3, first + 1, self.open.words as usize) } else { (1, first, usize::MAX) };
+        let legs = (from..first.saturating_add(words)).step_by(step).map(|leg| (self.route[leg], leg));
+        legs.take_while(|row| row.0 != ARRIVED)
+    }
+
     /// The first flow that is told of from each host to each other.
     pub(crate) fn first_flows(&self) -> BTreeMap<(u32, u32), u32> {
         let mut first = BTreeMap::new();
@@ -441,7 +485,7 @@ impl Plan {
 
     fn lay_paths(&mut self, sources: &[PlannedSource]) -> Result<(), SpecError> {
         let mut router = Router::new(&self.topology);
-        let mut order: Vec<usize> = (0..self.flows.len()).collect();
+        let mut order: Vec<usize> = (0..self.flows.len()).filter(|&flow| !self.flows[flow].is_open).collect();
         order.sort_by_key(|&flow| self.flows[flow].to);
         // Frames to a host with a buffer end at its own port, where the buffer stands.
         let mut buffered = vec![false; self.topology.nodes.len()];
@@ -474,6 +518,20 @@ impl Plan {
             if route.len() > MAX_LEGS {
                 let message = format!("the paths of {} flows are too long to be kept", self.flows.len());
                 return Err(SpecError::new("/traffic", message));
+            }
+        }
+        if self.has_messages() {
+            self.open = OpenWays::new(&self.topology);
+            let words = self.open.lay(&self.topology);
+            for flow in self.flows.iter_mut().filter(|flow| flow.is_open) {
+                flow.first_leg = route.len() as u32;
+                route.extend(&words);
+            }
+            if route.len() > MAX_LEGS {
+                return Err(SpecError::new(
+                    "/network",
+                    "nodes have too many ports for the ways of messages to be kept",
+                ));
             }
         }
         self.route = Arc::new(route);
@@ -519,6 +577,9 @@ impl Plan {
     /// A port that an agent sends through is not given any, nor is one that notifications set out from, unless it is
     /// adapted.
     fn attach(&self, sources: &mut [PlannedSource]) {
+        if self.has_messages() {
+            return;
+        }
         let first_port = |flow: u32| self.route[self.flows[flow as usize].first_leg as usize];
         let mut shared = vec![false; self.topology.ports.len()];
         for connection in self.connections.iter().chain(&self.probers) {
@@ -609,6 +670,7 @@ struct Listed {
     sources: Vec<PlannedSource>,
     connections: Vec<PlannedConnection>,
     probers: Vec<PlannedConnection>,
+    messages: Vec<(u32, u32)>,
 }
 
 fn list_flows(spec: &Spec, topology: &Topology) -> Listed {
@@ -621,7 +683,8 @@ fn list_flows(spec: &Spec, topology: &Topology) -> Listed {
             format!("traffic/{}/{}{}", traffic.name, topology.nodes[host as usize].name, numbered(*count))
         };
         let class = traffic.class;
-        let flow = |from, to, returns| Flow { traffic: group as u32, from, to, class, first_leg: 0, returns };
+        let flow =
+            |from, to, returns| Flow { traffic: group as u32, from, to, class, first_leg: 0, returns, is_open: false };
         for (place, source) in traffic.sources.iter().enumerate() {
             let (first_flow, stream) = (listed.flows.len() as u32, stream(source.from));
             listed.sources.push(PlannedSource { place: (group, place), first_flow, stream, pulled_by: None });
@@ -641,6 +704,11 @@ fn list_flows(spec: &Spec, topology: &Topology) -> Listed {
             let (first, stream) = (listed.flows.len() as u32, stream(prober.from));
             listed.probers.push(PlannedConnection { place: (group, place), flow: first, stream });
             listed.flows.extend([flow(prober.from, prober.to, false), flow(prober.to, prober.from, true)]);
+        }
+        if traffic.messages.is_some() {
+            listed.messages.push((group as u32, listed.flows.len() as u32));
+            let of_all = |returns| Flow { is_open: true, ..flow(ARRIVED, ARRIVED, returns) };
+            listed.flows.extend([of_all(false), of_all(true)]);
         }
     }
     listed

@@ -12,8 +12,8 @@ use crate::endpoint::Endpoint;
 use crate::fabric::Fabric;
 use crate::frames::Kind;
 use crate::line::{Line, Role};
+use crate::messages::Messages;
 use crate::plan::Plan;
-use crate::route::ARRIVED;
 use crate::totals::{ClassTotals, ConnectionTotals, DropCause, DropTotals, FlowTotals, PortTotals, Totals};
 
 /// Why a run gave no result.
@@ -164,7 +164,8 @@ impl<'p> Sim<'p, Endpoint> {
         let probers = plan.probing_ends(Seed::new(seed)).into_iter();
         let probers = probers
             .flat_map(|(sender, receiver)| [Endpoint::Prober(sender.into()), Endpoint::Estimator(receiver.into())]);
-        let ends = connections.chain(probers);
+        let messages = Messages::new(plan, Seed::new(seed)).map(|messages| Endpoint::Messages(messages.into()));
+        let ends = connections.chain(probers).chain(messages);
         Sim::new(plan, seed, ends)
     }
 }
@@ -327,6 +328,8 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             bursts: self.fabric.burst_totals(),
             memories: self.fabric.memory_totals(),
             connections: Vec::new(),
+            messages: Vec::new(),
+            message_totals: Vec::new(),
             tcp: Vec::new(),
             captures: self.fabric.wires.as_mut().map_or_else(Vec::new, |wires| wires.captures(self.fabric.plan)),
             probing: Vec::new(),
@@ -365,9 +368,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             let mut dropped = 0;
             let lost = |leg: usize| self.fabric.wires.as_ref().map_or(0, |wires| wires.lost(leg));
             for pair in plan.pairs_of(id) {
-                let legs = plan.first_leg(pair) as usize..;
-                let route = legs.map(|leg| (plan.route[leg], leg)).take_while(|row| row.0 != ARRIVED);
-                for (port, leg) in route.chain(self.fabric.legs_of(id)) {
+                for (port, leg) in plan.legs_of(pair).chain(self.fabric.legs_of(id)) {
                     let (limited, early) = (self.fabric.limiter_drops(leg), self.fabric.early_drops(leg));
                     let (overrun, lost) = (self.fabric.overrun_drops(leg), lost(leg));
                     let (down, buffer) = (self.fabric.down_drops(leg), self.fabric.buffer_drops(leg));

@@ -2,6 +2,7 @@
 
 mod control;
 mod frames;
+mod messages;
 mod names;
 mod probing;
 mod transport;
@@ -23,6 +24,7 @@ impl Tables {
             frames::tables(plan, batch),
             control::tables(batch),
             transport::tables(batch),
+            messages::tables(batch),
             probing::tables(batch),
             names::tables(plan),
         ];

@@ -15,7 +15,7 @@ use crate::boundaries::Boundaries;
 use crate::fabric::Fabric;
 use crate::frames::{Body, Received};
 use crate::plan::{Plan, PlannedConnection};
-use crate::totals::{ConnectionInterval, ConnectionTotals, Totals};
+use crate::totals::{ConnectionInterval, ConnectionTotals, MessageRow, Totals};
 
 /// The sending end, and the application above it: a cache line, and what its machine needs next behind it.
 #[derive(Debug)]
@@ -139,6 +139,42 @@ impl Plan {
 const LOOK_AGAIN: Span = Span::from_us(6);
 
 impl TcpSender {
+    /// The sender of a message, whose application has written all of it and ended.
+    pub(crate) fn of_message(machine: Sender, flow: u32) -> TcpSender {
+        TcpSender {
+            flow,
+            sent: 0,
+            stopped: true,
+            is_timed: false,
+            start: Time::ZERO,
+            stop: Time::NEVER,
+            load: Application::Endless,
+            series: None,
+            log: None,
+            adapter: usize::MAX,
+            machine,
+        }
+    }
+
+    /// Sends what may be sent at first; when the timer is to run out next.
+    pub(crate) fn begin(&mut self, fabric: &mut Fabric<'_>) -> Time {
+        self.send(fabric)
+    }
+
+    /// Whether it knows that all has arrived.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.machine.finished().is_some()
+    }
+
+    /// Writes down what became of its message.
+    pub(crate) fn note_in(&self, row: &mut MessageRow) {
+        let counters = self.machine.counters();
+        row.acknowledged = self.machine.finished().unwrap_or(Time::NEVER);
+        row.retransmits = u32::try_from(counters.retransmits).unwrap_or(u32::MAX);
+        row.timeouts = u32::try_from(counters.timeouts).unwrap_or(u32::MAX);
+    }
+
     /// The application does what it does now.
     fn act(&mut self, now: Time) {
         if self.machine.opened().is_none() && now >= self.start {
@@ -307,6 +343,16 @@ impl Agent for TcpReceiver {
 }
 
 impl TcpReceiver {
+    /// The receiver of a message.
+    pub(crate) fn of_message(machine: Receiver, flow: u32) -> TcpReceiver {
+        TcpReceiver { flow, sent: 0, gathered: None, machine }
+    }
+
+    /// Writes down what became of its message.
+    pub(crate) fn note_in(&self, row: &mut MessageRow) {
+        row.delivered = self.machine.finished().unwrap_or(Time::NEVER);
+    }
+
     #[inline]
     fn answer(&mut self, fabric: &mut Fabric<'_>) -> Time {
         while let Some(segment) = self.machine.poll_transmit(fabric.now()) {

@@ -49,6 +49,10 @@ pub struct Totals {
     pub memories: Vec<MemoryTotals>,
     /// By TCP connection.
     pub connections: Vec<ConnectionTotals>,
+    /// Messages of which a row is kept, by group in the order in which they came.
+    pub messages: Vec<MessageRow>,
+    /// By group of messages.
+    pub message_totals: Vec<MessageTotals>,
     /// Intervals of the senders of the recorded connections, with their places in `connections`.
     pub tcp: Vec<(u32, Vec<ConnectionInterval>)>,
     /// Capture files, in the order of the spec.
@@ -401,6 +405,58 @@ pub struct ConnectionTotals {
     pub sender: SenderCounters,
     /// Counts of the receiver.
     pub receiver: ReceiverCounters,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageRow {
+    /// Place of its group in `traffic`.
+    pub traffic: u32,
+    /// The host that sent it.
+    pub from: u32,
+    /// The host that received it.
+    pub to: u32,
+    /// Segments sent again.
+    pub retransmits: u32,
+    /// Its number among those of its group, in the order in which they came.
+    pub message: u64,
+    /// Its length.
+    pub bytes: Bytes,
+    /// When it came.
+    pub start: Time,
+    /// Time from its start until its last byte has arrived in an empty network, at best.
+    pub ideal: Span,
+    /// When its last byte was delivered; [`Time::NEVER`] if it was not.
+    pub delivered: Time,
+    /// When its sender knew that; [`Time::NEVER`] if it does not.
+    pub acknowledged: Time,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+}
+
+/// The messages of a group, all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageTotals {
+    /// Place of the group in `traffic`.
+    pub traffic: u32,
+    /// Messages that came.
+    pub arrived: u64,
+    /// Their lengths.
+    pub arrived_bytes: u64,
+    /// Messages delivered whole.
+    pub delivered: u64,
+    /// Their lengths.
+    pub delivered_bytes: u64,
+    /// Messages whose senders know that.
+    pub acknowledged: u64,
+    /// Most messages under way at a time.
+    pub most_live: u64,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Rows are kept of messages whose number is a multiple of this.
+    pub stride: u64,
 }
 
 /// A sender at the end of an interval: a row of the table `tcp`.

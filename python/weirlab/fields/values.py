@@ -11,7 +11,7 @@
 | `Threshold` | `Size` or `Frames` | `112.5 kB`, `16 frames` |
 | `AnyRate` | `Rate` or `FrameRate` | `300 Mbit/s`, `10 kframe/s` |
 | `AnyLoad` | `Rate`, `FrameRate` or float in [0, 1] | `300 Mbit/s`, `10 kframe/s`, `80 %` |
-| `Window`, `LoadRange` | `Interval` of spans, of loads | `20 ms .. 80 ms`, `[20 ms, 80 ms]` |
+| `Window`, `SizeRange`, `LoadRange` | `Interval` of these | `20 ms .. 80 ms`, `[20 ms, 80 ms]` |
 
 `Positive...` are the same without zero. Each takes text, or the value itself when made in Python.
 """
@@ -285,5 +285,7 @@ AnyLoad = Annotated[
 """A bit rate, a frame rate, or a share of the line rate."""
 Window = Annotated[Interval[Span], _Between(Span, "20 ms .. 80 ms")]
 """From one time of a run to a later one."""
+SizeRange = Annotated[Interval[Size], _Between(Size, "10 kB .. 100 kB")]
+
 LoadRange = Annotated[Interval[Any], _Between(AnyLoad, "10 kframe/s .. 400 kframe/s")]
 """From one load to a higher one of the same kind."""

@@ -61,13 +61,18 @@ class Estimates:
 
 
 @dataclass(frozen=True)
+class MessageRows:
+    """Messages: all of the traffic are some."""
+
+
+@dataclass(frozen=True)
 class Hotspot:
     """A hotspot of the scenario."""
 
     name: str
 
 
-Need = PortSeries | Levels | FlowSeries | Delays | Streams | Estimates | Hotspot
+Need = PortSeries | Levels | FlowSeries | Delays | Streams | Estimates | MessageRows | Hotspot
 
 
 class Experiment(Protocol):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from weirlab.fields.values import PositiveFraction, PositiveRate
+from weirlab.fields.values import PositiveFraction, PositiveRate, PositiveSpan
 from weirlab.heavy import pl
 from weirlab.measures.base import FlowMeasure, FlowSeries, Need, Subject, WindowedFlowMeasure
 from weirlab.measures.rows import Window, by_replicate, flow_intervals, flow_rows, jain_index, quotient
+from weirlab.units import Span
 
 if TYPE_CHECKING:
     from weirlab.records import Records
@@ -125,6 +126,70 @@ def time_to_converge(
     return by_replicate(
         records, series, pl.when(last_beyond < pl.col("t_ps").max()).then(last_beyond.cast(pl.Float64))
     )
+
+
+class SettlingTime(FlowMeasure):
+    """Time from `after` until the rates of all flows are within a bound of their fair share and stay there
+    for some time."""
+
+    UNIT: ClassVar[str] = "ps"
+    JOINS_PARTS: ClassVar[bool] = True
+
+    kind: Literal["settling-time"]
+    target: PositiveRate
+    """Fair share of each flow."""
+    within: PositiveFraction = 0.1
+    """That bound, relative to the fair share. Judged in each interval of the `flow` record that is needed."""
+    after: Span = Span(0)
+    """When it was disturbed, such as by flows that came."""
+    hold: PositiveSpan
+    """For how long they have to stay."""
+
+    def needs(self) -> Iterator[Need]:
+        yield FlowSeries()
+
+    def values(self, subject: Subject) -> pl.DataFrame:
+        return settling_time(
+            subject.records,
+            subject.ids,
+            float(self.target.bps),
+            self.within,
+            after_ps=self.after.ps,
+            hold_ps=self.hold.ps,
+        )
+
+
+def settling_time(
+    records: Records,
+    traffic: Sequence[int],
+    target_bps: float,
+    bound: float,
+    *,
+    after_ps: int,
+    hold_ps: int,
+) -> pl.DataFrame:
+    """Time [ps] from `after_ps` until the start of the first intervals, `hold_ps` long together, in all of
+    which no flow's rate differs from the target by more than `bound` of it; null where there are none."""
+    rows = flow_intervals(records, traffic)
+    start = pl.col("t_ps").shift(1).over("replicate", "flow", order_by="t_ps").fill_null(0)
+    rate = quotient(8e12 * pl.col("bytes").cast(pl.Float64), pl.col("t_ps") - pl.col("start_ps"))
+    distance = ((pl.col("rate_bps") - target_bps) * (1 / target_bps)).abs()
+    series = (
+        rows.with_columns(start_ps=start)
+        .filter(pl.col("start_ps") >= after_ps)
+        .with_columns(rate_bps=rate)
+        .group_by("replicate", "t_ps", "start_ps")
+        .agg(near=(distance <= bound).all())
+        .sort("replicate", "t_ps")
+        .with_columns(run=pl.col("near").rle_id().over("replicate"))
+    )
+    calm = (
+        series.filter("near")
+        .group_by("replicate", "run", maintain_order=True)
+        .agg(pl.col("start_ps").min(), pl.col("t_ps").max())
+        .filter(pl.col("t_ps").cast(pl.Int64) - pl.col("start_ps").cast(pl.Int64) >= hold_ps)
+    )
+    return by_replicate(records, calm, pl.col("start_ps").cast(pl.Float64).min() - after_ps)
 
 
 def _flow_rates(records: Records, traffic: Sequence[int], window: Window | None) -> pl.DataFrame:

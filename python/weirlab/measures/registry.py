@@ -13,9 +13,11 @@ from weirlab.measures.base import GROUP, FlowMeasure, Measure, PortMeasure
 from weirlab.measures.bursts import BurstDelay, DelayFairness
 from weirlab.measures.delays import DelayPercentile, MaxDelay, MeanDelay
 from weirlab.measures.estimates import Estimate
-from weirlab.measures.fairness import JainFairness, RateError, RmsFairness, TimeToConverge
+from weirlab.measures.fairness import JainFairness, RateError, RmsFairness, SettlingTime, TimeToConverge
 from weirlab.measures.hotspots import RecoveryTime, RelativeFairness
+from weirlab.measures.imbalance import LinkImbalance, PauseFraction
 from weirlab.measures.losses import Drops, DropTime, LastDrop, LossRatio
+from weirlab.measures.messages import MessageTime, Slowdown, UnfinishedMessages
 from weirlab.measures.queues import MaxQueue, MeanQueue, QueuePercentile, QueueSpread
 from weirlab.measures.rates import CompletionTime, DeliveredRate, Goodput
 from weirlab.measures.signals import ControlFrames, Marks, PauseTime
@@ -26,12 +28,16 @@ MEASURES: tuple[type[Measure], ...] = (
     JainFairness,
     RateError,
     TimeToConverge,
+    SettlingTime,
     DeliveredRate,
     LossRatio,
     MeanDelay,
     MaxDelay,
     Goodput,
     CompletionTime,
+    MessageTime,
+    Slowdown,
+    UnfinishedMessages,
     Estimate,
     DelayPercentile,
     BurstDelay,
@@ -41,6 +47,7 @@ MEASURES: tuple[type[Measure], ...] = (
     Marks,
     RecoveryTime,
     Utilisation,
+    LinkImbalance,
     MeanQueue,
     MaxQueue,
     QueueSpread,
@@ -48,6 +55,7 @@ MEASURES: tuple[type[Measure], ...] = (
     DropTime,
     LastDrop,
     PauseTime,
+    PauseFraction,
     ControlFrames,
 )
 

@@ -31,7 +31,7 @@ from weirlab.scenario import completing, control, model, network, plan, record, 
 from weirlab.scenario.control import bcn, dcqcn, limiter, qcn
 from weirlab.scenario.network import aqm, buffers, classes, delays, events, path, switching
 from weirlab.scenario.plan import Level, design
-from weirlab.scenario.traffic import controllers, hotspots, probing, rapid
+from weirlab.scenario.traffic import controllers, hotspots, messages, probing, rapid
 
 _MODULES = (
     aqm,
@@ -47,6 +47,7 @@ _MODULES = (
     hotspots,
     limiter,
     measures,
+    messages,
     model,
     network,
     path,
@@ -84,6 +85,7 @@ _SCALARS: list[tuple[Any, str]] = [
     (values.Threshold, "size or frames"),
     (units.Frames, "frames"),
     (values.Window, "range of times"),
+    (values.SizeRange, "range of sizes"),
     (design.Ends, "range of numbers"),
     (base.Name, "name"),
     (base.TrafficSelector, "traffic"),

@@ -149,6 +149,26 @@ class AqmDualPi2(Part):
     """Which queue sends next."""
 
 
+class ArrivalsDrawn(Part):
+    """By chance."""
+
+    kind: Literal["drawn"] = "drawn"
+    hosts: Sequence[Sequence[int]]
+    """Lists of hosts that sources name by their place here."""
+    sources: Sequence[MessageSource]
+    """Each draws from the stream `messages/NAME/PLACE`."""
+    sizes: MessageSizes
+    """How long messages are."""
+
+
+class ArrivalsListed(Part):
+    """One by one, in the order of time: start in ps, sender, receiver, bytes."""
+
+    kind: Literal["listed"] = "listed"
+    list: Sequence[tuple[int, int, int, int]]
+    """All of them."""
+
+
 class Backlog(Part):
     """A queue that the sender keeps at the bottleneck, so that it never runs dry."""
 
@@ -160,6 +180,47 @@ class Backlog(Part):
     """The queue aimed at is longer by (greatest rate / own rate) to this power: senders that share a queue
     come to the same rate then. 0: all aim at the same one.
     """
+
+
+class BalancingFlow(Part):
+    """A hash of the connection chooses: all its frames in one direction take the same way."""
+
+    kind: Literal["flow"] = "flow"
+    weighted: bool
+    """Whether ports are chosen in proportion to their line rates; otherwise all alike."""
+
+
+class BalancingRandom(Part):
+    """Each frame by chance."""
+
+    kind: Literal["random"] = "random"
+    weighted: bool
+    """As in `Flow`."""
+
+
+class BalancingRoundRobin(Part):
+    """Each frame by the next port."""
+
+    kind: Literal["round-robin"] = "round-robin"
+
+
+class BalancingLeastQueue(Part):
+    """Each frame by the port where it would begin to leave first; of several one by chance."""
+
+    kind: Literal["least-queue"] = "least-queue"
+
+
+class BalancingFlowlets(Part):
+    """By chance after each gap, until the next.
+
+    Source: LetFlow, 3.
+    """
+
+    kind: Literal["flowlets"] = "flowlets"
+    gap_ps: int
+    """Time without a frame after which the next may take another port."""
+    weighted: bool
+    """As in `Flow`."""
 
 
 class Bcn(Part):
@@ -896,6 +957,45 @@ class FrameSizeMix(Part):
     mix: Sequence[tuple[int, int]]
 
 
+class GapsConstant(Part):
+    """Equal, and none before the first event."""
+
+    kind: Literal["constant"] = "constant"
+    mean_gap_ps: float
+    """In ps."""
+
+
+class GapsPoisson(Part):
+    """Exponential."""
+
+    kind: Literal["poisson"] = "poisson"
+    mean_gap_ps: float
+    """In ps."""
+
+
+class GapsLognormal(Part):
+    """Lognormal."""
+
+    kind: Literal["lognormal"] = "lognormal"
+    mean_gap_ps: float
+    """In ps."""
+    sigma: float
+    """Standard deviation of the logarithm."""
+
+
+class GapsHyperexponential(Part):
+    """Exponential with one of two means, drawn anew for each gap, whose shares of the time are alike.
+
+    Source: Whitt 1982, 3.1, "balanced means".
+    """
+
+    kind: Literal["hyperexponential"] = "hyperexponential"
+    mean_gap_ps: float
+    """In ps."""
+    variation: float
+    """Squared coefficient of variation, at least 1."""
+
+
 class HopSpec(Part):
     """A part of a path."""
 
@@ -1204,6 +1304,63 @@ class MemoryPause(Part):
     """How long an XOFF holds, in units of 512 bit times of the link; absent: until XON."""
     refresh_ps: int | None
     """XOFF is repeated after this time while the memory stays above; absent: never."""
+
+
+class MessageSizesFixed(Part):
+    """All alike."""
+
+    fixed: int
+
+
+class MessageSizesTable(Part):
+    """A cumulative distribution: sizes in bytes and the share of messages that are no longer; linear
+    between, whole bytes, at least 1. The first point is an atom if its share is above 0, the last share
+    is 1.
+    """
+
+    table: Sequence[tuple[float, float]]
+
+
+class MessageSource(Part):
+    """Events at each of which some hosts send a message to some others. A host by itself that sends one
+    message at a time is the plain case; an incast of degree N has N senders and one receiver.
+    """
+
+    from_: int
+    """List of those who may send."""
+    senders: int
+    """How many of them send to each receiver at an event: different ones, none to itself."""
+    to: Sequence[tuple[float, int]]
+    """Lists of those who may receive, with their weights. If one host alone may send, it is left out."""
+    receivers: int
+    """How many different ones of the lists receive at an event."""
+    gaps: Gaps
+    """Time between events, and before the first."""
+    start_ps: int
+    """No event comes before."""
+    stop_ps: int
+    """No event comes at this time or later."""
+
+
+class Messages(Part):
+    """Messages of one kind, each carried by a connection of its own.
+
+    A group with messages has two flows: the data of all of them, and what comes back. They follow those
+    of its sources, connections and estimators.
+    """
+
+    config: TcpConfig
+    """Settings of both ends of each connection."""
+    handshake: bool
+    """Whether each connection is opened first. Otherwise it is there already, idle for so long that it has
+    the window of a new one, and knows the round-trip time of an empty network.
+    """
+    balancing: Balancing
+    """How nodes choose among the ports on shortest ways."""
+    arrivals: Arrivals
+    """When which messages come."""
+    rows: int
+    """Most rows that are kept of them; of more, every second, every fourth, and so on."""
 
 
 class MethodPathload(Part):
@@ -1920,6 +2077,8 @@ class Traffic(Part):
     """
     hotspot: str | None
     """The hotspot that it makes; absent: traffic of its own."""
+    messages: Messages | None
+    """Finite flows that come and go."""
     probers: Probers | None
     """Its estimators of bandwidth."""
     tcp: Connections | None
@@ -1971,8 +2130,16 @@ Aqm = AqmCodel | AqmFqCodel | AqmPie | AqmRed | AqmThreshold | AqmDualPi2
 """An active queue management."""
 
 
+Arrivals = ArrivalsDrawn | ArrivalsListed
+"""When which messages come."""
+
+
 BackOff = Literal["after", "before"]
 """When Tmax and Rmin are multiplied by their factors."""
+
+
+Balancing = BalancingFlow | BalancingRandom | BalancingRoundRobin | BalancingLeastQueue | BalancingFlowlets
+"""How nodes choose among the ports on shortest ways to a host."""
 
 
 BufferShare = BufferShareDynamic | BufferShareStatic
@@ -2051,6 +2218,10 @@ FrameSize = FrameSizeFixed | FrameSizeMix
 """Frame sizes, without preamble and gap."""
 
 
+Gaps = GapsConstant | GapsPoisson | GapsLognormal | GapsHyperexponential
+"""Independent gaps between events."""
+
+
 JitterSpec = JitterSpecNone | JitterSpecUniform | JitterSpecExponential
 """Random delay beyond the propagation delay."""
 
@@ -2081,6 +2252,10 @@ LostRetransmissions = Literal["detect", "timeout"]
 
 Meanwhile = Literal["ignore", "stop-again", "remember"]
 """What feedback does that comes while the rate is 0."""
+
+
+MessageSizes = MessageSizesFixed | MessageSizesTable
+"""How long messages are."""
 
 
 Method = MethodPathload | MethodPbProbe

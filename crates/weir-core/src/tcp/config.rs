@@ -183,8 +183,13 @@ impl Config {
 
     /// Length of the frame of a full segment, without preamble and gap.
     pub fn full_frame(&self) -> Bytes {
+        self.frame_of(self.segment_bytes.count())
+    }
+
+    /// Length of the frame of a segment with so many bytes of data, without preamble and gap.
+    pub fn frame_of(&self, bytes: u64) -> Bytes {
         let flags = Flags::ACK.with_if(self.timestamps, Flags::TIMESTAMPS);
-        let len = u32::try_from(self.segment_bytes.count()).unwrap_or(u32::MAX);
+        let len = u32::try_from(bytes).unwrap_or(u32::MAX);
         Segment { len, flags, ..Segment::default() }.frame_size()
     }
 

@@ -188,6 +188,11 @@ impl Receiver {
         }
     }
 
+    /// What it holds of data, as it tells by windows that are scaled.
+    pub(crate) fn room(&self) -> u64 {
+        self.buffer
+    }
+
     /// Data delivered to the application.
     pub fn delivered(&self) -> Bytes {
         Bytes::new(self.counters.delivered_bytes)

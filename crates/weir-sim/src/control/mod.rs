@@ -296,7 +296,12 @@ impl Control {
         let (law, topology) = (plan.law(), &plan.topology);
         let has_host = |port: u32| plan.is_adapted(port);
         let mut keys: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for pair in (0..plan.pairs()).filter(|&pair| has_host(plan.first_port(pair))) {
+        // A flow of messages leaves every host, and has a queue at each.
+        let (open, fixed): (Vec<u32>, Vec<u32>) = (0..plan.pairs()).partition(|&pair| plan.is_open(pair));
+        for port in (0..topology.ports.len() as u32).filter(|&port| has_host(port) && !open.is_empty()) {
+            keys.entry(port).or_default().extend(&open);
+        }
+        for pair in fixed.into_iter().filter(|&pair| has_host(plan.first_port(pair))) {
             keys.entry(plan.first_port(pair)).or_default().push(plan.key(pair));
         }
         if law == Law::Destinations {

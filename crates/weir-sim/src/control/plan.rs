@@ -116,7 +116,7 @@ impl ControlPlan {
         for (id, flow) in flows.iter().enumerate() {
             let first = flow.first_leg as usize;
             let end = (first..).find(|&leg| route[leg] == ARRIVED).unwrap_or(first);
-            if !wanted(id, &route[first..end]) {
+            if flow.is_open || !wanted(id, &route[first..end]) {
                 self.ways_back.push(NO_WAY);
                 continue;
             }

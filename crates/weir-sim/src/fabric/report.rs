@@ -10,7 +10,6 @@ use crate::control::Beyond;
 use crate::deliveries::{Bursts, FlowCounters, tells_bursts};
 use crate::frames::FrameId;
 use crate::line::Role;
-use crate::route::{ARRIVED, Flow};
 use crate::totals::{BurstTotals, MemoryTotals};
 use crate::totals::{ControlFrames, ControlTotals, HoldTotals, MarkTotals};
 
@@ -89,13 +88,13 @@ impl Fabric<'_> {
         let Some(marks) = self.control.as_ref().map(|control| &control.marks).filter(|marks| !marks.is_empty()) else {
             return Vec::new();
         };
-        let of_flow = |(flow, planned): (u32, &Flow)| {
-            let legs = (planned.first_leg as usize..).map(|leg| (self.plan.route[leg], marks[leg]));
+        let of_flow = |flow: u32| {
+            let legs = self.plan.legs_of(flow).map(|(port, leg)| (port, marks[leg]));
             let added = self.legs_of(flow).map(|(port, leg)| (port, marks[leg]));
-            let of_ports = legs.take_while(|&(port, _)| port != ARRIVED).chain(added).filter(|row| row.1 > 0);
+            let of_ports = legs.chain(added).filter(|row| row.1 > 0);
             of_ports.map(move |(port, frames)| MarkTotals { port, flow, frames })
         };
-        let mut totals: Vec<MarkTotals> = (0..).zip(&self.plan.flows).flat_map(of_flow).collect();
+        let mut totals: Vec<MarkTotals> = (0..self.plan.flows.len() as u32).flat_map(of_flow).collect();
         totals.sort_unstable();
         totals.dedup_by(|row, kept| {
             let is_same = (row.port, row.flow) == (kept.port, kept.flow);

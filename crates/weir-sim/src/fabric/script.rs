@@ -115,7 +115,7 @@ impl Fabric<'_> {
     }
 
     /// A frame is lost behind the port whose place in the ways it has.
-    fn lose_behind_port(&mut self, id: FrameId) {
+    pub(super) fn lose_behind_port(&mut self, id: FrameId) {
         let port = self.forwarding.input(self.plan, self.frames[id].leg + 1);
         self.lost[port as usize] += 1;
         self.drop_as_down(id);
@@ -135,8 +135,15 @@ impl Fabric<'_> {
             return false;
         }
         let frame = self.frames[id];
-        let is_at_host = frame.leg == self.plan.flows[frame.flow as usize].first_leg;
-        if !is_at_host && self.forwarding.is_down(port) {
+        let planned = &self.plan.flows[frame.flow as usize];
+        if planned.is_open {
+            if self.forwarding.is_down(port)
+                && let Some(onward) = self.detour_open(port, id)
+            {
+                self.offer(onward, id, size, frame.lane);
+                return true;
+            }
+        } else if frame.leg != planned.first_leg && self.forwarding.is_down(port) {
             let input = self.forwarding.input(self.plan, frame.leg);
             if let Some(onward) = self.forward(id, input) {
                 self.offer(onward, id, size, frame.lane);
@@ -188,6 +195,9 @@ impl Fabric<'_> {
     pub(super) fn learn(&mut self, ports: &[u32]) {
         if let Some(script) = &self.script {
             self.forwarding.learn(self.plan, ports, &script.down);
+            if let Some(open) = &mut self.open {
+                open.learn(&self.plan.topology, self.forwarding.known_down());
+            }
         }
     }
 

@@ -204,6 +204,8 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         bursts,
         memories,
         connections: Vec::new(),
+        messages: Vec::new(),
+        message_totals: Vec::new(),
         estimation: Vec::new(),
         probing: Vec::new(),
         tcp: Vec::new(),

@@ -14,7 +14,7 @@ const NONE: [&str; 1] = ["none"];
 
 pub(super) fn tables(plan: &Plan) -> Vec<Table> {
     let topology = &plan.topology;
-    let node = |id: u32| topology.nodes[id as usize].name.clone();
+    let node = |id: u32| topology.nodes.get(id as usize).map_or("*", |node| &node.name).to_string();
     let names = plan.flow_names();
     vec![
         table!("prober_names", "An estimator of bandwidth.": numbered(&plan.probers) => |(id, row)|
@@ -75,9 +75,9 @@ pub(super) fn tables(plan: &Plan) -> Vec<Table> {
             /// Name.
             name: Text = text,
             traffic: U32 = row.traffic,
-            /// Host that sends.
+            /// Host that sends; `*` of messages.
             from: Text = node(row.from),
-            /// Host that receives; of frames that draw theirs, each is a flow.
+            /// Host that receives; of frames that draw theirs, each is a flow. `*` of messages.
             to: Text = node(row.to),
             /// `data` or `acknowledgements`.
             carries: Text = if row.returns { "acknowledgements" } else { "data" }.to_string(),

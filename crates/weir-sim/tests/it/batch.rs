@@ -41,8 +41,17 @@ fn a_batch_without_seeds_has_all_tables_without_rows() {
     let facts =
         [&traffic[..], &series[..], &["holds", "buffers", "buffer_inputs", "hold_causes", "storms", "deadlocks"]]
             .concat();
-    let control =
-        ["queue_levels", "bursts", "memories", "control_frames", "control_intervals", "reaction_points", "limiters"];
+    let control = [
+        "queue_levels",
+        "bursts",
+        "memories",
+        "message_totals",
+        "messages",
+        "control_frames",
+        "control_intervals",
+        "reaction_points",
+        "limiters",
+    ];
     let tcp = ["connections", "resent", "tcp", "captures", "probe_streams", "probe_states", "probe_packets"];
     let estimates = ["bandwidth_estimates", "probe_trains", "prober_names"];
     let probing = ["quantity_names", "ending_names", "trend_names", "fleet_names", "outcome_names", "state_names"];

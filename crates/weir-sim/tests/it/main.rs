@@ -8,6 +8,7 @@ mod events;
 mod laws;
 mod links;
 mod marks;
+mod messages;
 mod odd_networks;
 mod overruns;
 mod path;

@@ -17,6 +17,7 @@ from weirlab.measures.base import (
     Hotspot,
     Levels,
     Measure,
+    MessageRows,
     Need,
     PortMeasure,
     PortSeries,
@@ -27,7 +28,7 @@ from weirlab.scenario.network.layout import Layout
 from weirlab.scenario.network.selecting import EntryFault, Fault, Where, ports_amiss, traffic_amiss
 from weirlab.scenario.record import DelayRecord, FlowRecord, LevelRecord, PStreamRecord, QueueRecord
 from weirlab.scenario.resolve import selected_traffic
-from weirlab.scenario.traffic import Tcp, Traffic
+from weirlab.scenario.traffic import Carried, Tcp, Traffic
 from weirlab.scenario.traffic.flows import flows_of
 from weirlab.scenario.traffic.hotspots import InputGenerated
 from weirlab.scenario.traffic.probing import Probing
@@ -102,6 +103,8 @@ def _lack(scenario: Scenario, layout: Layout, measure: Measure, need: Need, path
             yield from _delays(scenario, measure, path)
         case Streams(), FlowMeasure():
             yield from _streams(scenario, measure, path)
+        case MessageRows(), FlowMeasure():
+            yield from _messages(scenario, measure, path)
         case Estimates(), FlowMeasure():
             yield from _estimates(scenario, measure, path)
 
@@ -171,8 +174,19 @@ def _delays(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[F
 
 def _streams(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
     for name, traffic in scenario.traffic.items():
-        if selected_traffic(measure.of, [name]) and not isinstance(traffic.transport, Tcp):
+        if selected_traffic(measure.of, [name]) and isinstance(traffic.source, Carried):
+            yield (*path, "of"), f"'{name}' has messages; take 'message-time' or 'slowdown'"
+        elif selected_traffic(measure.of, [name]) and not isinstance(traffic.transport, Tcp):
             yield (*path, "of"), f"counts streams of TCP; no tcp carries the traffic '{name}'"
+
+
+def _messages(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
+    for name, traffic in scenario.traffic.items():
+        if selected_traffic(measure.of, [name]) and not isinstance(traffic.source, Carried):
+            yield (
+                (*path, "of"),
+                f"is of messages; the source of '{name}' is no 'messages' or 'flow-table'",
+            )
 
 
 def _estimates(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
@@ -190,6 +204,8 @@ def _estimates(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterato
 
 def _flow_count(traffic: Traffic, layout: Layout) -> int:
     try:
+        if isinstance(traffic.source, Carried):
+            return 1
         return sum(len(flow.targets) for flow in flows_of(traffic, layout))
     except EntryFault:
         return 1

@@ -21,7 +21,7 @@ from weirlab.scenario.record import (
     TcpRecord,
 )
 from weirlab.scenario.resolve import selected_traffic
-from weirlab.scenario.traffic import Tcp, Traffic
+from weirlab.scenario.traffic import Carried, Tcp, Traffic
 from weirlab.scenario.traffic.rapid import Rapid
 from weirlab.units import Interval, Span
 
@@ -61,7 +61,12 @@ def _amiss(scenario: Scenario, layout: Layout, record: AnyRecord, name: str) -> 
 def _carried(traffic: Traffic, record: TcpRecord | PStreamRecord, name: str, path: Where) -> Iterator[Fault]:
     """Traffic without the transport that is recorded."""
     transport = traffic.transport
-    if isinstance(record, TcpRecord) and not isinstance(transport, Tcp):
+    if isinstance(record, TcpRecord) and isinstance(traffic.source, Carried):
+        yield (
+            path,
+            f"the connections of '{name}' come and go; the table 'messages' has what became of them",
+        )
+    elif isinstance(record, TcpRecord) and not isinstance(transport, Tcp):
         yield path, f"no tcp carries the traffic '{name}'"
     if isinstance(record, PStreamRecord) and not (
         isinstance(transport, Tcp) and isinstance(transport.congestion_control, Rapid)

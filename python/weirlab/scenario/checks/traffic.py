@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weirlab import spec as core
 from weirlab.scenario.network.layout import Layout
 from weirlab.scenario.network.selecting import EntryFault, Fault, Where
+from weirlab.scenario.resolve.messages import messages
 from weirlab.scenario.traffic import (
     TCP_HEADERS_BYTES,
     Bernoulli,
     Bulk,
     Bursts,
+    Carried,
     Departing,
+    FlowTable,
+    Groups,
+    Local,
+    Matrix,
+    Messages,
     Ping,
     Raw,
     Requests,
@@ -39,12 +47,14 @@ def check_traffic(scenario: Scenario, layout: Layout, *, searched: bool) -> Iter
         varied = not searched or (
             scenario.search is not None and scenario.search.vary == f"traffic.{name}.source.rate"
         )
-        amiss = [*_source(traffic, varied=varied), *_transport(traffic)]
+        amiss = [*_source(traffic, varied=varied), *_transport(traffic), *_messages(traffic)]
         if traffic.stop is not None and traffic.stop <= traffic.start:
             amiss.append((("stop",), f"is not after 'start' ({traffic.start})"))
         yield from ((path + place, message) for place, message in amiss)
         try:
             flows = flows_of(traffic, layout)
+            if isinstance(traffic.source, Carried) and not amiss and layout.ports:
+                messages(name, traffic, layout, 0, Path(scenario.file).parent if scenario.file else Path())
             if not amiss and not varied:
                 _gaps(traffic, flows, layout)
             yield from ((path + place, message) for place, message in _batches(traffic, flows, layout))
@@ -150,8 +160,46 @@ def _single_receiver(traffic: Traffic) -> Iterator[Fault]:
             yield ("transport",), "an estimator sends datagrams: {kind: udp}"
         if isinstance(traffic.pattern, Uniform):
             yield ("pattern",), "an estimator has one receiver; write 'pairs', 'permutation' or a list"
-    if isinstance(traffic.transport, Tcp) and isinstance(traffic.pattern, Uniform):
+    carried = isinstance(traffic.source, Carried)
+    if isinstance(traffic.transport, Tcp) and isinstance(traffic.pattern, Uniform) and not carried:
         yield ("pattern",), "a tcp connection has one receiver; write 'pairs', 'permutation' or a list"
+
+
+def _messages(traffic: Traffic) -> Iterator[Fault]:
+    """Faults of messages, and of what only they have."""
+    source, pattern = traffic.source, traffic.pattern
+    if not isinstance(source, Carried):
+        if isinstance(pattern, Groups | Local | Matrix):
+            yield ("pattern",), "is for messages: 'source: {kind: messages, ...}'"
+        return
+    if not isinstance(traffic.transport, Tcp):
+        yield (
+            ("transport",),
+            "messages need a transport: {kind: tcp, congestion_control: {kind: dctcp}}",
+        )
+    elif isinstance(traffic.transport.congestion_control, Rapid):
+        yield ("transport", "congestion_control"), "'rapid' probes for longer than a message lasts"
+    yield from _beside_messages(traffic)
+    if isinstance(source, Messages):
+        if source.load is not None and source.every is not None:
+            yield ("source", "every"), "cannot be combined with 'load'; write one of them"
+        if source.load is None and source.every is None:
+            yield ("source",), "how much? write 'load: 50 %' or 'every: 20 us'"
+
+
+def _beside_messages(traffic: Traffic) -> Iterator[Fault]:
+    """Fields that messages do not have."""
+    for part in ("timing", "adapter"):
+        if getattr(traffic, part) is not None:
+            yield (part,), "is for connections that last; leave this out"
+    if traffic.streams > 1:
+        yield ("streams",), "each message has a connection of its own; leave this out"
+    listed = isinstance(traffic.source, FlowTable)
+    for side, given in (("from", traffic.from_), ("to", traffic.to)):
+        if given is not None and (listed or isinstance(traffic.pattern, Matrix)):
+            yield (side,), "the file names senders and receivers; leave this out"
+    if listed and traffic.pattern is not None:
+        yield ("pattern",), "the file says who sends to whom; leave this out"
 
 
 def _recovery(tcp: Tcp) -> Iterator[Fault]:

@@ -6,6 +6,7 @@ import functools
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weirlab import _core
@@ -14,6 +15,7 @@ from weirlab.errors import Problem, ScenarioError, UnsupportedError
 from weirlab.scenario.network import discipline_spec, limit_spec
 from weirlab.scenario.network.aqm import marking_spec
 from weirlab.scenario.network.layout import Layout, layout_of, matches, plan_network
+from weirlab.scenario.network.selecting import EntryFault
 from weirlab.scenario.record import (
     DelayRecord,
     FlowRecord,
@@ -28,10 +30,11 @@ from weirlab.scenario.resolve.buffers import buffered, resolve_buffers
 from weirlab.scenario.resolve.control import resolve_control
 from weirlab.scenario.resolve.events import resolve_events
 from weirlab.scenario.resolve.hotspots import add_hotspots, continuations
+from weirlab.scenario.resolve.messages import messages
 from weirlab.scenario.resolve.switching import resolve_switching
 from weirlab.scenario.resolve.transport import connections, probers
 from weirlab.scenario.sections import follows_from
-from weirlab.scenario.traffic import Departing, Ping, Requests, Stamp, Tcp, Traffic
+from weirlab.scenario.traffic import Carried, Departing, Ping, Requests, Stamp, Tcp, Traffic
 from weirlab.scenario.traffic.flows import departures, flows_of, sizes_spec
 from weirlab.scenario.traffic.probing import Probing
 from weirlab.spec import At, Where, origin_of
@@ -172,7 +175,11 @@ def _offered(
     scenario: Scenario, layout: Layout, duration_ps: int
 ) -> tuple[Sequence[core.Traffic], Sequence[core.Service]]:
     """What is sent, hotspots included, and what they leave of outputs."""
-    traffic = [_traffic(name, entry, layout, duration_ps) for name, entry in scenario.traffic.items()]
+    beside = Path(scenario.file).parent if scenario.file else Path()
+    traffic = [
+        _traffic(scenario, name, entry, layout, duration_ps, beside)
+        for name, entry in scenario.traffic.items()
+    ]
     services = add_hotspots(scenario, layout, traffic, duration_ps)
     return traffic, services
 
@@ -182,20 +189,33 @@ def _switching(scenario: Scenario, layout: Layout, services: Sequence[core.Servi
     return resolve_switching(scenario, layout, services)
 
 
-def _traffic(name: str, entry: Traffic, layout: Layout, duration_ps: int) -> core.Traffic:
+def _traffic(
+    scenario: Scenario, name: str, entry: Traffic, layout: Layout, duration_ps: int, beside: Path
+) -> core.Traffic:
     """What an entry of traffic sends."""
-    tcp = isinstance(entry.transport, Tcp)
+    carried = isinstance(entry.source, Carried)
+    tcp = isinstance(entry.transport, Tcp) and not carried
     probing = not tcp and isinstance(entry.source, Probing)
     return core.Traffic(
         name=name,
         class_=entry.class_,
-        sources=[] if tcp or probing else _sources(name, entry, layout, duration_ps),
+        sources=[] if tcp or probing or carried else _sources(name, entry, layout, duration_ps),
         tcp=connections(name, entry, layout, duration_ps) if tcp else None,
         probers=probers(name, entry, layout, duration_ps) if probing else None,
+        messages=_messages(scenario, name, entry, layout, duration_ps, beside) if carried else None,
         hotspot=None,
         continues=None,
         origin=At("traffic", name),
     )
+
+
+def _messages(
+    scenario: Scenario, name: str, entry: Traffic, layout: Layout, duration_ps: int, beside: Path
+) -> core.Messages:
+    try:
+        return messages(name, entry, layout, duration_ps, beside)
+    except EntryFault as fault:
+        raise ScenarioError([scenario.problem_at(("traffic", name, *fault.path), str(fault))]) from None
 
 
 def _engine(scenario: Scenario) -> core.Engine:

@@ -23,6 +23,7 @@ from weirlab.fields.values import (
     PositiveSpan,
 )
 from weirlab.scenario.traffic.controllers import AnyController
+from weirlab.scenario.traffic.messages import Carried, FlowTable, Groups, Local, Matrix, Messages
 from weirlab.scenario.traffic.probing import Pathload, PbProbe
 from weirlab.units import Frames, Size, Span
 
@@ -36,11 +37,17 @@ __all__ = [
     "Bernoulli",
     "Bulk",
     "Bursts",
+    "Carried",
     "Constant",
     "Departing",
+    "FlowTable",
+    "Groups",
     "HostAdapter",
     "Incast",
     "Listed",
+    "Local",
+    "Matrix",
+    "Messages",
     "OnOff",
     "Pairs",
     "Pathload",
@@ -218,7 +225,19 @@ class Stamp(Model):
 
 
 AnySource = Annotated[
-    Constant | Poisson | Bernoulli | OnOff | Bursts | Bulk | Ping | Requests | Stamp | Pathload | PbProbe,
+    Constant
+    | Poisson
+    | Bernoulli
+    | OnOff
+    | Bursts
+    | Bulk
+    | Messages
+    | FlowTable
+    | Ping
+    | Requests
+    | Stamp
+    | Pathload
+    | PbProbe,
     BY_KIND,
 ]
 
@@ -374,7 +393,7 @@ class Listed(Model):
     """As `sender->receiver`; a sender stands there once."""
 
 
-AnyPattern = Annotated[Incast | Pairs | Permutation | Uniform | Listed, BY_KIND]
+AnyPattern = Annotated[Incast | Pairs | Permutation | Uniform | Listed | Groups | Local | Matrix, BY_KIND]
 
 
 class Timing(Model):

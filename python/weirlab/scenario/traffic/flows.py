@@ -22,8 +22,12 @@ from weirlab.scenario.traffic import (
     Bursts,
     Constant,
     Departing,
+    FlowTable,
+    Groups,
     Incast,
     Listed,
+    Local,
+    Matrix,
     OnOff,
     Pairs,
     Permutation,
@@ -55,11 +59,13 @@ class Flow:
 
 
 def flows_of(traffic: Traffic, layout: Layout) -> list[Flow]:
-    """The flows of an entry of traffic. Raises EntryFault."""
+    """The flows of an entry of traffic, but for those that a file lists: none. Raises EntryFault."""
+    if isinstance(traffic.source, FlowTable) or isinstance(traffic.pattern, Matrix):
+        return []
     if isinstance(traffic.pattern, Listed):
         return _listed_flows(traffic, layout)
     senders = _hosts(traffic, layout, "from")
-    if traffic.to is None and isinstance(traffic.pattern, Permutation):
+    if traffic.to is None and isinstance(traffic.pattern, Permutation | Groups | Local):
         receivers = senders
     else:
         receivers = _hosts(traffic, layout, "to")
@@ -72,6 +78,9 @@ def flows_of(traffic: Traffic, layout: Layout) -> list[Flow]:
             return _permutation(senders, receivers, shift)
         case Uniform(own=own):
             return _uniform(senders, receivers, own=own, layout=layout)
+        case Groups() | Local():
+            return _uniform(senders, receivers, own=False, layout=layout)
+    raise AssertionError("a matrix names its hosts itself")
 
 
 def _hosts(traffic: Traffic, layout: Layout, side: str) -> list[int]:

@@ -4,6 +4,7 @@ use crate::cc::{Acked, Cause, CongestionControl, SenderEvent};
 use crate::tcp::config::{LostRetransmissions, Recovery};
 use crate::tcp::doubt::{Arrivals, Doubt};
 use crate::tcp::rate::Sampler;
+use crate::tcp::receiver::Receiver;
 use crate::tcp::reduction::{Reduction, Start};
 use crate::tcp::scoreboard::Delivered;
 use crate::tcp::segment::Segment;
@@ -23,6 +24,11 @@ impl Sender {
                 self.tell_rarely(now, &SenderEvent::LostSyn);
             }
         }
+        self.begin(now, answer);
+    }
+
+    /// What both ends agreed on with the handshake holds from now on.
+    fn begin(&mut self, now: Time, answer: &Segment) {
         self.state = State::Established;
         self.established = Some(now);
         self.forced = None;
@@ -42,6 +48,21 @@ impl Sender {
             rack.on_established(self.rtt.srtt());
         }
         self.tell_rarely(now, &SenderEvent::Established { rtt: self.rtt.srtt() });
+    }
+
+    /// Begins a connection that is there already: both ends have agreed, and know that a round trip takes `rtt`.
+    pub fn resume(&mut self, now: Time, receiver: &mut Receiver, rtt: Span) {
+        self.open(now);
+        let Some(syn) = self.poll_transmit(now) else { return };
+        receiver.handle_segment(now, &syn);
+        let Some(answer) = receiver.poll_transmit(now) else { return };
+        let mut news = Delivered::default();
+        self.board.acknowledge(answer.ack, &mut news);
+        self.rtt.on_sample(rtt);
+        self.begin(now, &answer);
+        // The window of a SYN is not scaled; later ones were.
+        self.widest = self.widest.max(receiver.room());
+        self.window_end = answer.ack + self.widest;
     }
 
     #[inline]

@@ -1,0 +1,145 @@
+//! Messages: finite flows that come whether the network keeps up or not.
+
+use serde::{Deserialize, Serialize};
+
+use crate::tcp;
+use crate::units::{Bytes, Span, Time};
+
+/// Messages of one kind, each carried by a connection of its own.
+///
+/// A group with messages has two flows: the data of all of them, and what comes back. They follow those of its sources, connections
+/// and estimators.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Messages {
+    /// Settings of both ends of each connection.
+    pub config: tcp::Config,
+    /// Whether each connection is opened first. Otherwise it is there already, idle for so long that it has the window of a new one,
+    /// and knows the round-trip time of an empty network.
+    pub handshake: bool,
+    /// How nodes choose among the ports on shortest ways.
+    pub balancing: Balancing,
+    /// When which messages come.
+    pub arrivals: Arrivals,
+    /// Most rows that are kept of them; of more, every second, every fourth, and so on.
+    pub rows: u64,
+}
+
+/// How nodes choose among the ports on shortest ways to a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Balancing {
+    /// A hash of the connection chooses: all its frames in one direction take the same way.
+    Flow {
+        /// Whether ports are chosen in proportion to their line rates; otherwise all alike.
+        weighted: bool,
+    },
+    /// Each frame by chance.
+    Random {
+        /// As in `Flow`.
+        weighted: bool,
+    },
+    /// Each frame by the next port.
+    RoundRobin {},
+    /// Each frame by the port where it would begin to leave first; of several one by chance.
+    LeastQueue {},
+    /// By chance after each gap, until the next.
+    ///
+    /// Source: LetFlow, 3.
+    Flowlets {
+        /// Time without a frame after which the next may take another port.
+        gap_ps: Span,
+        /// As in `Flow`.
+        weighted: bool,
+    },
+}
+
+/// When which messages come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Arrivals {
+    /// By chance.
+    Drawn {
+        /// Lists of hosts that sources name by their place here.
+        hosts: Vec<Vec<u32>>,
+        /// Each draws from the stream `messages/NAME/PLACE`.
+        sources: Vec<MessageSource>,
+        /// How long messages are.
+        sizes: MessageSizes,
+    },
+    /// One by one, in the order of time: start in ps, sender, receiver, bytes.
+    Listed {
+        /// All of them.
+        list: Vec<(Time, u32, u32, Bytes)>,
+    },
+}
+
+/// Events at each of which some hosts send a message to some others. A host by itself that sends one message at a time is the plain
+/// case; an incast of degree N has N senders and one receiver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct MessageSource {
+    /// List of those who may send.
+    pub from: u32,
+    /// How many of them send to each receiver at an event: different ones, none to itself.
+    pub senders: u32,
+    /// Lists of those who may receive, with their weights. If one host alone may send, it is left out.
+    pub to: Vec<(f64, u32)>,
+    /// How many different ones of the lists receive at an event.
+    pub receivers: u32,
+    /// Time between events, and before the first.
+    pub gaps: Gaps,
+    /// No event comes before.
+    pub start_ps: Time,
+    /// No event comes at this time or later.
+    pub stop_ps: Time,
+}
+
+/// Independent gaps between events.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Gaps {
+    /// Equal, and none before the first event.
+    Constant {
+        /// In ps.
+        mean_gap_ps: f64,
+    },
+    /// Exponential.
+    Poisson {
+        /// In ps.
+        mean_gap_ps: f64,
+    },
+    /// Lognormal.
+    Lognormal {
+        /// In ps.
+        mean_gap_ps: f64,
+        /// Standard deviation of the logarithm.
+        sigma: f64,
+    },
+    /// Exponential with one of two means, drawn anew for each gap, whose shares of the time are alike.
+    ///
+    /// Source: Whitt 1982, 3.1, "balanced means".
+    Hyperexponential {
+        /// In ps.
+        mean_gap_ps: f64,
+        /// Squared coefficient of variation, at least 1.
+        variation: f64,
+    },
+}
+
+/// How long messages are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum MessageSizes {
+    /// All alike.
+    Fixed(Bytes),
+    /// A cumulative distribution: sizes in bytes and the share of messages that are no longer; linear between, whole bytes, at
+    /// least 1. The first point is an atom if its share is above 0, the last share is 1.
+    Table(Vec<(f64, f64)>),
+}

@@ -1,0 +1,379 @@
+//! Messages that come and go: one agent has all of them. What a message needs is made when it comes and given back when its sender knows
+//! that it has arrived; of messages that are over, a row is kept.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use weir_core::messages::{Events, Message};
+use weir_core::rng::{Seed, mix};
+use weir_core::spec::messages::{Arrivals, Messages as Spec};
+use weir_core::tcp::{Receiver, Sender};
+use weir_core::units::{Bytes, Span, Time};
+
+use crate::agent::Agent;
+use crate::fabric::Fabric;
+use crate::frames::Received;
+use crate::open::{End, empty_time};
+use crate::plan::Plan;
+use crate::tcp::{TcpReceiver, TcpSender};
+use crate::timer::{Alarm, Timer};
+use crate::totals::{MessageRow, MessageTotals, Totals};
+
+/// All messages of a scenario.
+#[derive(Debug)]
+pub struct Messages {
+    seed: Seed,
+    groups: Vec<Group>,
+    /// Connections, by number: the sender is the end twice that, the receiver the next.
+    slots: Vec<Slot>,
+    /// Those whose messages are over; frames of them may still be under way.
+    idle: VecDeque<u32>,
+    timers: Vec<Timer>,
+    /// Timers of ends.
+    due: BinaryHeap<Reverse<(Time, u32)>>,
+    /// Sources of messages, each with its next event.
+    coming: BinaryHeap<Reverse<(Time, u32)>>,
+    sources: Vec<Source>,
+    /// Messages of an event that are about to begin.
+    begun: Vec<Message>,
+}
+
+#[derive(Debug)]
+struct Source {
+    group: u32,
+    /// Place in its list.
+    place: u32,
+    /// None of messages that are listed: `place` is the next one.
+    events: Option<Events>,
+}
+
+#[derive(Debug)]
+struct Group {
+    /// Place in `traffic`.
+    traffic: u32,
+    /// The flow of its data; that of what comes back follows.
+    flow: u32,
+    totals: MessageTotals,
+    rows: Vec<MessageRow>,
+    most_rows: usize,
+    live: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    group: u32,
+    row: MessageRow,
+    ends: Option<Box<(TcpSender, TcpReceiver)>>,
+}
+
+impl Messages {
+    /// The messages of `plan`, in the run with `seed`; none if it has none.
+    pub(crate) fn new(plan: &Plan, seed: Seed) -> Option<Messages> {
+        let mut messages = Messages {
+            seed,
+            groups: Vec::new(),
+            slots: Vec::new(),
+            idle: VecDeque::new(),
+            timers: Vec::new(),
+            due: BinaryHeap::new(),
+            coming: BinaryHeap::new(),
+            sources: Vec::new(),
+            begun: Vec::new(),
+        };
+        for (traffic, flow, spec) in plan.messages() {
+            let group = messages.groups.len() as u32;
+            messages.groups.push(Group {
+                traffic,
+                flow,
+                totals: MessageTotals { traffic, stride: 1, ..MessageTotals::default() },
+                rows: Vec::new(),
+                most_rows: usize::try_from(spec.rows).unwrap_or(usize::MAX),
+                live: 0,
+            });
+            let mut add = |place, events: Option<Events>, first: Time| {
+                if first < Time::NEVER {
+                    messages.coming.push(Reverse((first, messages.sources.len() as u32)));
+                    messages.sources.push(Source { group, place, events });
+                }
+            };
+            match &spec.arrivals {
+                Arrivals::Drawn { sources, .. } => {
+                    let name = &plan.spec().traffic[traffic as usize].name;
+                    for (place, source) in (0..).zip(sources) {
+                        let events = Events::new(source, seed.stream(&format!("messages/{name}/{place}")));
+                        let first = events.peek();
+                        add(place, Some(events), first);
+                    }
+                }
+                Arrivals::Listed { list } => add(0, None, list.first().map_or(Time::NEVER, |first| first.0)),
+            }
+        }
+        (!messages.groups.is_empty()).then_some(messages)
+    }
+
+    /// The messages of the next event of source `place` come.
+    fn come(&mut self, fabric: &mut Fabric<'_>, place: u32) {
+        let now = fabric.now();
+        let source = &mut self.sources[place as usize];
+        let group = source.group;
+        let spec = messages_of(fabric.plan, self.groups[group as usize].traffic);
+        let next = match (&spec.arrivals, &mut source.events) {
+            (Arrivals::Drawn { hosts, sources, sizes }, Some(events)) => {
+                events.draw(&sources[source.place as usize], hosts, sizes, |message| self.begun.push(message));
+                events.peek()
+            }
+            (Arrivals::Listed { list }, _) => {
+                let (_, from, to, bytes) = list[source.place as usize];
+                self.begun.push(Message { from, to, bytes });
+                source.place += 1;
+                list.get(source.place as usize).map_or(Time::NEVER, |next| next.0)
+            }
+            (Arrivals::Drawn { .. }, None) => Time::NEVER,
+        };
+        if next < Time::NEVER {
+            self.coming.push(Reverse((next, place)));
+        }
+        let begun = std::mem::take(&mut self.begun);
+        for &message in &begun {
+            self.begin(fabric, now, group, spec, message);
+        }
+        self.begun = begun;
+        self.begun.clear();
+    }
+
+    fn begin(&mut self, fabric: &mut Fabric<'_>, now: Time, group: u32, spec: &Spec, message: Message) {
+        let Group { totals, flow, live, .. } = &mut self.groups[group as usize];
+        let number = totals.arrived;
+        totals.arrived += 1;
+        totals.arrived_bytes += message.bytes.count();
+        *live += 1;
+        totals.most_live = totals.most_live.max(*live);
+        let Empty { delivery, round_trip } = fabric.empty(spec, message);
+        let row = MessageRow {
+            traffic: totals.traffic,
+            message: number,
+            from: message.from,
+            to: message.to,
+            bytes: message.bytes,
+            start: now,
+            ideal: delivery,
+            delivered: Time::NEVER,
+            acknowledged: Time::NEVER,
+            retransmits: 0,
+            timeouts: 0,
+        };
+        let name = || format!("messages/{}/{number}/sender", fabric.plan.spec.traffic[totals.traffic as usize].name);
+        let control = fabric.plan.message_controller(&spec.config, self.seed, name);
+        let (mut sender, mut receiver) = (Sender::new(&spec.config, control), Receiver::new(&spec.config));
+        if spec.handshake {
+            sender.open(now);
+        } else {
+            sender.resume(now, &mut receiver, round_trip);
+        }
+        sender.write(message.bytes);
+        sender.close();
+        let ends = Box::new((TcpSender::of_message(sender, *flow), TcpReceiver::of_message(receiver, *flow)));
+        let slot = Slot { group, row, ends: Some(ends) };
+        let free = self.idle.front().copied().filter(|&slot| fabric.under_way(slot) == 0);
+        let place = if let Some(place) = free {
+            self.idle.pop_front();
+            self.slots[place as usize] = slot;
+            place
+        } else {
+            self.slots.push(slot);
+            self.timers.extend([Timer::IDLE; 2]);
+            self.slots.len() as u32 - 1
+        };
+        let hash = |end: u64| mix(u64::from(group) << 48 ^ number << 1 ^ end) as u32;
+        let end = |host, which| End::new(host, hash(which), spec.balancing);
+        // What is sent to the receiver is sent to end 0.
+        fabric.set_ends(place, [end(message.to, 0), end(message.from, 1)]);
+        self.act(fabric, 2 * place, |ends, fabric| ends.0.begin(fabric));
+    }
+
+    /// An end acts; its connection may be over then.
+    #[inline]
+    fn act(
+        &mut self,
+        fabric: &mut Fabric<'_>,
+        end: u32,
+        act: impl FnOnce(&mut (TcpSender, TcpReceiver), &mut Fabric<'_>) -> Time,
+    ) {
+        let slot = &mut self.slots[end as usize / 2];
+        let Some(ends) = &mut slot.ends else { return };
+        fabric.speak(end / 2);
+        let next = act(ends, fabric);
+        if let Some(at) = self.timers[end as usize].set(next) {
+            self.due.push(Reverse((at, end)));
+        }
+        if end.is_multiple_of(2) && ends.0.is_over() {
+            self.finish(end / 2);
+        }
+    }
+
+    fn finish(&mut self, place: u32) {
+        let slot = &mut self.slots[place as usize];
+        slot.note();
+        slot.ends = None;
+        let group = &mut self.groups[slot.group as usize];
+        group.live -= 1;
+        group.count(&slot.row);
+        group.keep(slot.row);
+        self.idle.push_back(place);
+        for end in [2 * place, 2 * place + 1] {
+            let _ = self.timers[end as usize].set(Time::NEVER);
+        }
+    }
+
+    fn next(&self) -> Time {
+        let first = |heap: &BinaryHeap<Reverse<(Time, u32)>>| heap.peek().map_or(Time::NEVER, |Reverse(first)| first.0);
+        first(&self.due).min(first(&self.coming))
+    }
+}
+
+impl Slot {
+    /// Writes down what its ends know.
+    fn note(&mut self) {
+        if let Some(ends) = &self.ends {
+            ends.0.note_in(&mut self.row);
+            ends.1.note_in(&mut self.row);
+        }
+    }
+}
+
+impl Group {
+    fn count(&mut self, row: &MessageRow) {
+        let totals = &mut self.totals;
+        if row.delivered < Time::NEVER {
+            totals.delivered += 1;
+            totals.delivered_bytes += row.bytes.count();
+        }
+        totals.retransmits += u64::from(row.retransmits);
+        totals.timeouts += u64::from(row.timeouts);
+        totals.acknowledged += u64::from(row.acknowledged < Time::NEVER);
+    }
+
+    fn keep(&mut self, row: MessageRow) {
+        if !row.message.is_multiple_of(self.totals.stride) {
+            return;
+        }
+        self.rows.push(row);
+        while self.rows.len() > self.most_rows {
+            self.totals.stride *= 2;
+            let stride = self.totals.stride;
+            self.rows.retain(|row| row.message.is_multiple_of(stride));
+        }
+    }
+}
+
+impl Agent for Messages {
+    fn receives(&self) -> Vec<u32> {
+        self.groups.iter().flat_map(|group| [group.flow, group.flow + 1]).collect()
+    }
+
+    fn start(&mut self) -> Time {
+        self.next()
+    }
+
+    fn on_timer(&mut self, fabric: &mut Fabric<'_>) -> Time {
+        let now = fabric.now();
+        while let Some(&Reverse((at, end))) = self.due.peek().filter(|row| row.0.0 <= now) {
+            self.due.pop();
+            match self.timers[end as usize].on_event(at) {
+                Alarm::RunOut => self.act(fabric, end, |ends, fabric| {
+                    if end.is_multiple_of(2) { ends.0.on_timer(fabric) } else { ends.1.on_timer(fabric) }
+                }),
+                Alarm::Later(at) => self.due.push(Reverse((at, end))),
+                Alarm::Void => {}
+            }
+        }
+        while let Some(&Reverse((_, place))) = self.coming.peek().filter(|row| row.0.0 <= now) {
+            self.coming.pop();
+            self.come(fabric, place);
+        }
+        self.next()
+    }
+
+    #[inline]
+    fn on_frame(&mut self, fabric: &mut Fabric<'_>, frame: Received) -> Time {
+        // What is meant for end 0 is data, and goes to the receiver.
+        let end = frame.end ^ 1;
+        self.act(fabric, end, |ends, fabric| {
+            if end.is_multiple_of(2) { ends.0.on_frame(fabric, frame) } else { ends.1.on_frame(fabric, frame) }
+        });
+        self.next()
+    }
+
+    fn report(&mut self, _: Time, totals: &mut Totals) {
+        for slot in &mut self.slots {
+            if slot.ends.is_some() {
+                slot.note();
+                let group = &mut self.groups[slot.group as usize];
+                group.count(&slot.row);
+                group.keep(slot.row);
+            }
+        }
+        for group in &mut self.groups {
+            group.rows.sort_unstable_by_key(|row| row.message);
+            totals.messages.append(&mut group.rows);
+            totals.message_totals.push(group.totals);
+        }
+    }
+}
+
+/// What a message would meet alone.
+struct Empty {
+    /// Time until its last byte has arrived.
+    delivery: Span,
+    /// Time from a full segment, or its only one, to its acknowledgement.
+    round_trip: Span,
+}
+
+impl Fabric<'_> {
+    /// What `message` would meet in an empty network.
+    fn empty(&mut self, spec: &Spec, message: Message) -> Empty {
+        let none = Empty { delivery: Span::ZERO, round_trip: Span::from_ps(1) };
+        let topology = &self.plan.topology;
+        let Some(open) = &mut self.open else { return none };
+        let ways = (open.way(topology, message.from, message.to), open.way(topology, message.to, message.from));
+        let (Some(there), Some(back)) = ways else { return none };
+        let full = spec.config.full_frame();
+        let (fulls, rest) = (
+            message.bytes.count() / spec.config.segment_bytes.count(),
+            message.bytes.count() % spec.config.segment_bytes.count(),
+        );
+        let last = if rest == 0 { Bytes::ZERO } else { spec.config.frame_of(rest) };
+        let longest = if fulls == 0 { last } else { full };
+        let round = |way: &[u32], frame: Bytes| empty_time(topology, way, frame, 1, Bytes::ZERO).ps();
+        let acknowledgement = spec.config.frame_of(0);
+        Empty {
+            delivery: empty_time(topology, &there, full, fulls, last),
+            round_trip: Span::from_ps(round(&there, longest) + round(&back, acknowledgement)),
+        }
+    }
+
+    /// The ends of connection `number` are those from now on: what is sent to the receiver, and what comes back.
+    fn set_ends(&mut self, number: u32, ends: [End; 2]) {
+        if let Some(open) = &mut self.open {
+            open.place(number, ends);
+            self.frames.make_room(number);
+        }
+    }
+
+    /// An end of connection `number` acts.
+    #[inline]
+    fn speak(&mut self, number: u32) {
+        if let Some(open) = &mut self.open {
+            open.speaking = number;
+        }
+    }
+
+    /// Frames of connection `number` under way.
+    fn under_way(&self, number: u32) -> u32 {
+        self.frames.under_way(number)
+    }
+}
+
+fn messages_of(plan: &Plan, traffic: u32) -> &Spec {
+    plan.spec.traffic[traffic as usize].messages.as_ref().expect("a group of messages has them")
+}

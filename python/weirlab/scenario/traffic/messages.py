@@ -1,0 +1,189 @@
+"""Messages of a scenario: finite flows that come whether the network keeps up or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from weirlab.fields.base import BY_KIND, Model, Text
+from weirlab.fields.values import Count, Flag, Fraction, Number, PositiveFraction, PositiveSize, PositiveSpan
+
+PUBLISHED = Path(__file__).parent / "sizes"
+"""Where the published distributions of sizes are, one file for each."""
+
+
+class PerFlow(Model):
+    """A hash of the connection chooses: frames of a message in one direction take one way (per-flow ECMP)."""
+
+    kind: Literal["flow"]
+    weighted: Flag = False
+    """Whether ports are chosen in proportion to their line rates; otherwise all alike."""
+
+
+class PerFrame(Model):
+    """Each frame by chance."""
+
+    kind: Literal["random"]
+    weighted: Flag = False
+    """Whether ports are chosen in proportion to their line rates; otherwise all alike."""
+
+
+class RoundRobin(Model):
+    """Each frame by the next port, per node and set of equal ways."""
+
+    kind: Literal["round-robin"]
+
+
+class LeastQueue(Model):
+    """Each frame by the port where it would start to leave first; of several one by chance."""
+
+    kind: Literal["least-queue"]
+
+
+class Flowlets(Model):
+    """By chance after each gap, and the same way until the next (as LetFlow)."""
+
+    kind: Literal["flowlets"]
+    gap: PositiveSpan
+    """Time without a frame of the connection after which the next may take another way."""
+    weighted: Flag = False
+    """Whether ports are chosen in proportion to their line rates; otherwise all alike."""
+
+
+AnyBalancing = Annotated[PerFlow | PerFrame | RoundRobin | LeastQueue | Flowlets, BY_KIND]
+
+
+class FixedSizes(Model):
+    """All alike."""
+
+    kind: Literal["fixed"]
+    size: PositiveSize
+    """Of each message."""
+
+
+class PublishedSizes(Model):
+    """A distribution as it was published."""
+
+    kind: Literal["published"]
+    name: Literal[
+        "websearch",
+        "websearch-packets",
+        "fb-hadoop",
+        "fb-hadoop2015",
+        "alistorage2019",
+        "google-rpc2008",
+        "solar2022",
+    ]
+    """Which one; several digitisations of one workload differ."""
+
+
+class SizeTable(Model):
+    """A cumulative distribution in a file."""
+
+    kind: Literal["table"]
+    file: Text
+    """CSV with a header `bytes,share`: sizes, and the share of messages that are no longer, linear between;
+    the last share is 1. Relative to the scenario file."""
+
+
+AnySizes = Annotated[PublishedSizes | FixedSizes | SizeTable, BY_KIND]
+
+
+class PoissonGaps(Model):
+    """Exponential gaps."""
+
+    kind: Literal["poisson"]
+
+
+class EqualGaps(Model):
+    """Equal gaps; the first event is at the start."""
+
+    kind: Literal["constant"]
+
+
+class LognormalGaps(Model):
+    """Lognormal gaps."""
+
+    kind: Literal["lognormal"]
+    sigma: Number = 2.0
+    """Standard deviation of the logarithm of the gap."""
+
+
+class BurstyGaps(Model):
+    """Exponential gaps with one of two means, drawn anew for each (hyperexponential, balanced means)."""
+
+    kind: Literal["bursty"]
+    variation: Number
+    """Squared coefficient of variation of the gaps, at least 1; 1 is Poisson."""
+
+
+AnyGaps = Annotated[PoissonGaps | EqualGaps | LognormalGaps | BurstyGaps, BY_KIND]
+
+
+class Carried(Model):
+    """What all messages share: how they are carried, and what is kept of them."""
+
+    handshake: Flag = False
+    """Whether each message opens a connection first. Otherwise its connection is there already, with the
+    window of a new one, and knows the round-trip time of the empty network."""
+    balancing: AnyBalancing = PerFlow(kind="flow")
+    """How nodes choose among equal shortest ways for frames of these messages, and for what comes back."""
+    rows: Count = 1_000_000
+    """Most rows of `messages` in a replicate; of more messages every second, every fourth, ... is kept. All
+    are counted."""
+
+
+class Messages(Carried):
+    """Messages that come by chance, each sender a source of its own; needs tcp."""
+
+    kind: Literal["messages"]
+    sizes: AnySizes
+    """How long messages are."""
+    load: Fraction | None = None
+    """Data of the messages, as a share of the sender's line rate; with `groups` of the sum of the line rates
+    of all hosts in `from`. Headers, acknowledgements and what is sent again come on top. Either `load` or
+    `every`."""
+    every: PositiveSpan | None = None
+    """Mean time between the messages of a sender; with `groups` between the events. Either `load` or
+    `every`."""
+    gaps: AnyGaps = PoissonGaps(kind="poisson")
+    """How times between them are distributed."""
+
+
+class FlowTable(Carried):
+    """Messages that are listed in a file: who sends how much to whom, and when; needs tcp."""
+
+    kind: Literal["flow-table"]
+    file: Text
+    """CSV with a header, or Parquet (`.parquet`): columns `start`, `from`, `to`, `bytes`, in the order of
+    time. Starts are seconds, or quantities such as `12.5 us`; a column `start_ps`, `start_ns`, `start_us` or
+    `start_ms` holds numbers in this unit. Relative to the scenario file."""
+
+
+class Groups(Model):
+    """Events at each of which some hosts send a message to each of some receivers: incast N:1 with
+    `senders: N`, all to all with as many senders and receivers as there are hosts."""
+
+    kind: Literal["groups"]
+    senders: Count
+    """How many of the senders send to each receiver: different ones, drawn anew; none to itself."""
+    receivers: Count = 1
+    """How many of the receivers receive: different ones, drawn anew."""
+
+
+class Local(Model):
+    """Each message to a receiver drawn anew: some stay below the sender's switch."""
+
+    kind: Literal["local"]
+    share: PositiveFraction
+    """Of the messages that go to a receiver at the sender's own switch."""
+
+
+class Matrix(Model):
+    """Each message to a receiver drawn anew, with weights from a file."""
+
+    kind: Literal["matrix"]
+    file: Text
+    """CSV: the first line names receivers from its second column on; each further line a sender, and the
+    weights of its receivers. `load` is that of the sender with the greatest sum of weights, others have less
+    in proportion. Relative to the scenario file."""

@@ -1,0 +1,265 @@
+"""Messages of a scenario: what is offered, and what is wrong with files, shares and matrices."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from weirlab.errors import ScenarioError
+from weirlab.scenario import load, loads
+from weirlab.scenario.resolve import resolve
+from weirlab.scenario.traffic.tables import mean_size, published_sizes
+
+HEAD = """\
+weirlab: 1
+name: fabric
+network: {kind: xgft, children: [4, 2], parents: [1, 2], link: {rate: 100 Gbit/s, delay: 1 us}}
+traffic:
+  m:
+"""
+TAIL = """\
+    transport: {kind: tcp, congestion_control: {kind: dctcp}}
+run: {duration: 2 ms}
+"""
+ENDS = "    from: host-*\n    to: host-*\n"
+
+
+def scenario(lines, ends=ENDS):
+    return loads(HEAD + ends + "".join(f"    {line}\n" for line in lines) + TAIL)
+
+
+def messages(lines, ends=ENDS):
+    return resolve(scenario(lines, ends)).spec.traffic[0].messages
+
+
+def problems(call):
+    with pytest.raises(ScenarioError) as error:
+        call()
+    return [str(problem) for problem in error.value.problems]
+
+
+SOURCE = "source: {kind: messages, sizes: {kind: fixed, size: 100 kB}, load: 50 %}"
+
+
+def test_the_mean_gap_follows_from_the_load_and_the_mean_size():
+    drawn = messages(["pattern: {kind: uniform}", SOURCE]).arrivals
+    assert len(drawn.sources) == 8
+    # 100 kB at half of 100 Gbit/s: one message each 16 us.
+    assert {source.gaps.mean_gap_ps for source in drawn.sources} == {16e6}
+
+
+def test_an_incast_offers_its_load_of_all_hosts_together():
+    lines = ["pattern: {kind: groups, senders: 6}", SOURCE.replace("50 %", "2 %")]
+    (source,) = messages(lines).arrivals.sources
+    assert (source.senders, source.receivers) == (6, 1)
+    assert source.gaps.mean_gap_ps == pytest.approx(6 * 100e3 * 8e12 / (0.02 * 8 * 100e9))
+
+
+def test_a_share_of_the_messages_stays_at_the_switch():
+    drawn = messages(["pattern: {kind: local, share: 75 %}", SOURCE]).arrivals
+    (near, far) = drawn.sources[0].to
+    assert (near[0], drawn.hosts[near[1]]) == (0.75, (1, 2, 3))
+    assert (far[0], drawn.hosts[far[1]]) == (0.25, (4, 5, 6, 7))
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "median"),
+    [
+        ("websearch", 1_711_250, 73.1e3),
+        ("fb-hadoop", 120_420.8, 700),
+        ("fb-hadoop2015", 121_848.9, 655),
+        ("alistorage2019", 40_869.8, 6.3e3),
+        ("google-rpc2008", 2_891.6, 257),
+        ("solar2022", 39_423.5, 16.4e3),
+        ("websearch-packets", 1_665_831, None),
+    ],
+)
+def test_published_sizes_have_the_published_means(name, mean, median):
+    points = published_sizes(name)
+    assert mean_size(points) == pytest.approx(mean, rel=1e-4)
+    if median is not None:
+        sizes, shares = zip(*points, strict=True)
+        place = next(i for i, share in enumerate(shares) if share >= 0.5)
+        low, high = shares[place - 1], shares[place]
+        found = sizes[place - 1] + (sizes[place] - sizes[place - 1]) * (0.5 - low) / (high - low)
+        assert found == pytest.approx(median, rel=0.01)
+
+
+SIZES = {
+    "shares that are no sums": (
+        "bytes,share\n0,0\n100,0.5\n200,0.4\n",
+        "4:2: shares ascend to 1, they are sums (got 0.4 after 0.5)",
+    ),
+    "shares that end below 1": (
+        "bytes,share\n0,0\n100,0.9\n",
+        "3:2: the shares end at 1, that of all messages (got 0.9)",
+    ),
+    "shares in per cent": (
+        "bytes,share\n0,0\n100,50\n",
+        "3:2: shares ascend to 1, they are sums (got 50 after 0)",
+    ),
+    "sizes that fall": ("bytes,share\n10,0\n5,1\n", "3:1: sizes ascend (got 5 after 10)"),
+    "a word": ("# remark\nbytes,share\n10,much\n", "3:2: share is a number (got 'much')"),
+    "another header": ("size,cdf\n10,1\n", "1:1: the header is 'bytes,share' (got 'size,cdf')"),
+}
+
+
+@pytest.mark.parametrize("case", SIZES)
+def test_faults_of_a_distribution_name_file_line_and_column(case, tmp_path):
+    text, expected = SIZES[case]
+    file = tmp_path / "sizes.csv"
+    file.write_text(text)
+    source = f"source: {{kind: messages, sizes: {{kind: table, file: {file}}}, load: 50 %}}"
+    (problem,) = problems(lambda: scenario(["pattern: {kind: uniform}", source]))
+    assert f"traffic.m.source.sizes.file: {file}:{expected}" in problem
+
+
+FLOWS = {
+    "an unknown host": (
+        "start,from,to,bytes\n0 us,host-0,host-9,10\n",
+        "2:3: there is no host 'host-9'",
+    ),
+    "a switch": ("start,from,to,bytes\n0,level1-0,host-1,10\n", "2:2: there is no host 'level1-0'"),
+    "times that go back": (
+        "start_us,from,to,bytes\n5,host-0,host-1,10\n\n4,host-0,host-1,10\n",
+        "4:1: times ascend (got 4 us after 5 us): sort the rows by their start",
+    ),
+    "half a byte": (
+        "start,from,to,bytes\n0,host-0,host-1,1.5\n",
+        "2:4: a flow has a whole number of bytes, at least 1 (got 1.5)",
+    ),
+    "one host": ("start,from,to,bytes\n0,host-1,host-1,1\n", "2:3: 'host-1' would send to itself"),
+    "a unit that is none": ("start,from,to,bytes\n5 parsec,host-0,host-1,1\n", "2:1: "),
+    "a column too few": ("start,from,bytes\n0,host-1,1\n", "1:1: has no column 'to'"),
+    "a cell too few": ("start,from,to,bytes\n0,host-1,1\n", "2:1: has 3 cells; the header has 4"),
+    "nothing": ("start,from,to,bytes\n", "1:1: lists no flow"),
+}
+
+
+def table(file):
+    return scenario([f"source: {{kind: flow-table, file: {file}}}"], ends="")
+
+
+@pytest.mark.parametrize("case", FLOWS)
+def test_faults_of_a_flow_table_name_file_line_and_column(case, tmp_path):
+    text, expected = FLOWS[case]
+    file = tmp_path / "flows.csv"
+    file.write_text(text)
+    (problem,) = problems(lambda: table(file))
+    assert f"traffic.m.source.file: {file}:{expected}" in problem
+
+
+def test_flow_tables_in_csv_and_parquet_are_the_same(tmp_path):
+    (tmp_path / "flows.csv").write_text(
+        "start,from,to,bytes\n0 us,host-0,host-5,100000\n12.5 us,host-3,host-5,2000\n"
+    )
+    rows = {
+        "start_ns": [0, 12_500],
+        "from": ["host-0", "host-3"],
+        "to": ["host-5"] * 2,
+        "bytes": [100_000, 2000],
+    }
+    pl.DataFrame(rows).write_parquet(tmp_path / "flows.parquet")
+    specs = []
+    for kind in ("csv", "parquet"):
+        file = tmp_path / f"{kind}.yaml"
+        file.write_text(HEAD + f"    source: {{kind: flow-table, file: flows.{kind}}}\n" + TAIL)
+        specs.append(resolve(load(file)).spec.traffic[0].messages.arrivals.list)
+    assert specs[0] == specs[1] == [(0, 0, 5, 100_000), (12_500_000, 3, 5, 2000)]
+
+
+def test_a_table_that_is_not_there_is_reported(tmp_path):
+    (problem,) = problems(lambda: table(tmp_path / "none.csv"))
+    assert "there is no such file" in problem
+
+
+def test_a_matrix_gives_weights_and_shares_of_the_load(tmp_path):
+    file = tmp_path / "m.csv"
+    file.write_text(",host-1,host-2\nhost-0,3,1\nhost-1,0,2\n")
+    lines = [f"pattern: {{kind: matrix, file: {file}}}", SOURCE]
+    drawn = messages(lines, ends="").arrivals
+    first, second = drawn.sources
+    assert [(weight, drawn.hosts[place]) for weight, place in first.to] == [(3, (1,)), (1, (2,))]
+    assert (first.gaps.mean_gap_ps, second.gaps.mean_gap_ps) == (16e6, 32e6)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (",host-1,host-9\nhost-0,3,1\n", "1:3: there is no host 'host-9'"),
+        (",host-1\nhost-8,3\n", "2:1: there is no host 'host-8'"),
+        (",host-1\nhost-0,-3\n", "2:2: a weight is not negative (got -3)"),
+        (",host-1\nhost-1,3\n", "2:2: 'host-1' would send to itself: write 0"),
+        (",host-1,host-2\nhost-0,3\n", "2:1: has 2 cells; the header has 3"),
+        (",host-1\nhost-0,0\n", "2:1: no weight is above 0"),
+    ],
+)
+def test_a_matrix_beyond_the_network_is_reported(text, expected, tmp_path):
+    file = tmp_path / "m.csv"
+    file.write_text(text)
+    lines = [f"pattern: {{kind: matrix, file: {file}}}", SOURCE]
+    (problem,) = problems(lambda: scenario(lines, ends=""))
+    assert f"traffic.m.pattern.file: {file}:{expected}" in problem
+
+
+BAD = {
+    "no amount": (
+        ["pattern: {kind: uniform}", "source: {kind: messages, sizes: {kind: fixed, size: 1 kB}}"],
+        "traffic.m.source: how much? write 'load: 50 %' or 'every: 20 us'",
+    ),
+    "more senders than there are": (
+        ["pattern: {kind: groups, senders: 8}", SOURCE],
+        "pattern.senders: at most 7 of the hosts in 'from' can send to one of the receivers (got 8)",
+    ),
+    "more receivers than there are": (
+        ["pattern: {kind: groups, senders: 7, receivers: 9}", SOURCE],
+        "traffic.m.pattern.receivers: at most 8 hosts in 'to' can receive (got 9)",
+    ),
+    "streams": (
+        ["pattern: {kind: uniform}", SOURCE, "streams: 4"],
+        "traffic.m.streams: each message has a connection of its own; leave this out",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_does_not_fit_is_reported_at_its_place(case):
+    lines, expected = BAD[case]
+    (problem,) = problems(lambda: scenario(lines))
+    assert expected in problem
+
+
+def test_messages_need_tcp():
+    text = (HEAD + ENDS + f"    pattern: {{kind: uniform}}\n    {SOURCE}\n" + TAIL).replace(
+        "    transport: {kind: tcp, congestion_control: {kind: dctcp}}\n", ""
+    )
+    (problem,) = problems(lambda: loads(text))
+    assert "traffic.m.transport: messages need a transport" in problem
+
+
+def test_patterns_of_messages_are_for_messages_alone():
+    text = (
+        HEAD
+        + ENDS
+        + (
+            "    pattern: {kind: groups, senders: 2}\n"
+            "    source: {kind: poisson, load: 10 %, frame_size: 1500 B}\n"
+            "run: {duration: 2 ms}\n"
+        )
+    )
+    assert any("is for messages" in problem for problem in problems(lambda: loads(text)))
+
+
+def test_messages_do_not_stand_beside_rate_limiters_of_hosts():
+    text = (
+        HEAD
+        + ENDS
+        + f"    pattern: {{kind: uniform}}\n    {SOURCE}\n"
+        + TAIL
+        + (
+            "control:\n  dcqcn:\n    reaction_point: {at: host-*}\n"
+            "    marking: {at: level*->*, k_min: 40 kB, k_max: 160 kB, p_max: 20 %}\n"
+        )
+    )
+    found = problems(lambda: resolve(loads(text)))
+    assert any("messages do not stand beside rate limiters of hosts" in problem for problem in found), found

@@ -1,0 +1,108 @@
+"""Measures of messages, imbalance and convergence against cases worked out by hand."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from made_records import MS, deliveries, records, values
+from weirlab.measures.fairness import settling_time
+from weirlab.measures.imbalance import link_imbalance, pause_fraction
+from weirlab.measures.messages import message_time, slowdown
+
+US = 10**6
+
+
+def made(rows):
+    """Messages of the first replicate as (start, size, delivered or None, ideal); the second has one."""
+    starts, sizes, ends, ideals = zip(*rows, (0, 1000, 3 * US, US), strict=True)
+    count = len(starts)
+    return records(
+        messages=pl.DataFrame(
+            {
+                "replicate": [0] * (count - 1) + [1],
+                "message": list(range(count)),
+                "traffic": [0] * count,
+                "size_bytes": sizes,
+                "start_ps": starts,
+                "delivered_ps": ends,
+                "acknowledged_ps": [None if end is None else end + US for end in ends],
+                "ideal_ps": ideals,
+            },
+            schema_overrides={"delivered_ps": pl.UInt64, "acknowledged_ps": pl.UInt64},
+        )
+    )
+
+
+FOUR = [(0, 100, 2 * US, US), (0, 200, 6 * US, 2 * US), (US, 300, 11 * US, 2 * US), (5 * US, 400, None, US)]
+
+
+def test_percentiles_are_values_of_messages_and_unknown_where_one_has_not_ended():
+    run = made(FOUR)
+    assert values(slowdown(run, [0], 0.5)) == [3.0, 3.0]
+    assert values(slowdown(run, [0], 0.75)) == [5.0, 3.0]
+    assert values(slowdown(run, [0], 0.76)) == [None, 3.0]
+    assert values(message_time(run, [0], 0.25)) == [2 * US, 3 * US]
+    assert values(message_time(run, [0], 0.25, until="acknowledged")) == [3 * US, 4 * US]
+
+
+def test_the_mean_is_unknown_where_a_message_has_not_ended():
+    assert values(slowdown(made(FOUR), [0], None)) == [None, 3.0]
+    assert values(slowdown(made(FOUR[:3]), [0], None)) == [pytest.approx(10 / 3), 3.0]
+
+
+def test_messages_count_by_their_start_and_their_length():
+    run = made(FOUR)
+    assert values(slowdown(run, [0], 1.0, (0, US)))[0] == 3.0
+    assert values(slowdown(run, [0], 1.0, (0, US + 1)))[0] == 5.0
+    assert values(slowdown(run, [0], 1.0, None, (200, 300)))[0] == 5.0
+    assert values(slowdown(run, [1], 1.0)) == [None, None]
+
+
+@given(
+    st.lists(st.integers(1, 1000), min_size=1, max_size=30),
+    st.floats(0.01, 1.0),
+)
+def test_a_percentile_is_the_least_value_that_the_share_does_not_exceed(times, at):
+    run = made([(0, 100, time * US, US) for time in times])
+    found = values(slowdown(run, [0], at))[0]
+    below = [time for time in times if time <= found]
+    less = [time for time in times if time < found]
+    assert len(below) >= at * len(times) - 1e-6
+    assert len(less) < at * len(times)
+
+
+def two_ports(**columns):
+    """Rows of ports 0 and 1 in both replicates."""
+    base = {"replicate": [0, 0, 1, 1], "port": [0, 1, 0, 1], "bytes": [0] * 4, "paused_ps": [0] * 4}
+    return records(ports=pl.DataFrame(base | columns))
+
+
+def test_imbalance_is_the_greatest_load_over_the_mean():
+    run = two_ports(bytes=[3000, 1000, 500, 500])
+    assert values(link_imbalance(run, [0, 1])) == [1.5, 1.0]
+    assert values(link_imbalance(run, [0])) == [1.0, 1.0]
+    assert values(link_imbalance(two_ports(), [0, 1])) == [None, None]
+
+
+def test_the_share_of_pauses_is_that_of_time_and_ports():
+    run = two_ports(paused_ps=[5 * MS, 1 * MS, 0, 0])
+    assert values(pause_fraction(run, [0, 1])) == [pytest.approx(0.3), 0.0]
+
+
+def test_flows_settle_when_all_stay_near_their_share():
+    names = pl.DataFrame(
+        {"flow": [0, 1], "name": ["p", "q"], "traffic": [0, 0], "from": ["a", "b"], "to": ["b", "a"]}
+    )
+    # 10 frames of 1000 B in 1 ms: 80 Mbit/s. Both are near from 2 to 3 ms, and from 4 ms on.
+    series = deliveries({0: [20, 10, 10, 3, 10, 10, 11], 1: [0, 10, 10, 10, 10, 9, 10]}, by="flow")
+    run = records(flow_names=names, flow_deliveries=series)
+    settled = lambda after, hold: values(  # noqa: E731
+        settling_time(run, [0], 80e6, 0.1001, after_ps=after * MS, hold_ps=hold * MS)
+    )
+    assert settled(0, 2) == [MS, MS]
+    assert settled(0, 3) == [4 * MS, 4 * MS]
+    assert settled(3, 1) == [MS, MS]
+    assert settled(0, 4) == [None, None]
