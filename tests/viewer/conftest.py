@@ -182,8 +182,9 @@ def browse(chromium):
         )
         page.goto(viewer.url(path))
         assert "token" not in page.url
-        while page.title().startswith("Being drawn"):
+        while page.title().startswith("Being drawn") or page.locator("main").count() == 0:
             page.wait_for_timeout(100)
+        page.wait_for_load_state()
         return page
 
     amiss, contexts = [], []

@@ -130,7 +130,10 @@ class Plot:
         svg = re.sub(r'<rect width="\d+" height="\d+" fill="white"/>', "", svg, count=1)
         for role, color in LIGHT.items():
             svg = svg.replace(color, f"var(--w-{role})")
-        return re.sub(r'(<svg [^>]*?) width="(\d+)" height="\d+"', r'\1 style="max-width:\2px"', svg, count=1)
+        svg = re.sub(r'(<svg [^>]*?) width="(\d+)" height="\d+"', r'\1 style="max-width:\2px"', svg, count=1)
+        # The whole is one picture with a name: its parts would be further pictures, without any.
+        head, sign, parts = svg.partition(">")
+        return head + sign + re.sub(r' (?:role|aria-[a-z]+)="[^"]*"', "", parts)
 
     def answering(self) -> Answering:
         """The same for a screen, as a Vega specification that answers the pointer."""
@@ -150,7 +153,9 @@ class Plot:
 
 def altair() -> ModuleType:
     """The module altair. Raises MissingCapability when the extra `report` is not installed."""
-    return _module("altair", "Altair")
+    found = _module("altair", "Altair")
+    found.data_transformers.disable_max_rows()  # plots thin what is long themselves
+    return found
 
 
 def series_colors(names: Sequence[str]) -> dict[str, list[str]]:

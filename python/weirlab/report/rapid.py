@@ -135,7 +135,7 @@ def _findings(found: Mapping[str, Any]) -> Table:
         )
         rows.append([name, kind, "no" if finding is None else "yes", text])
         tones.append("" if finding is None else "bad" if finding["verdict"] == "problem" else "middling")
-    columns = [Column(title, numeric=False) for title in ("", "finding", "seen", "what was found")]
+    columns = [Column(title, numeric=False) for title in ("kind", "finding", "seen", "what was found")]
     return Table(
         "Findings I to V of the published study, in this transfer",
         columns,

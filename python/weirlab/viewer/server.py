@@ -176,6 +176,7 @@ class Viewer:
             stop_address=f"/stop/{quoted}",
             report_address=f"/result/{quoted}?report=1",
             deed=self._deed,
+            stop_words=f"Stop and keep {'finished replicates' if kind == 'run' else 'what is finished'}",
             light=LIGHT,
             crumbs=self._crumbs(path),
             forms=[("JSON", f"/state/{quoted}.json"), ("CSV", f"/state/{quoted}.csv")],

@@ -68,7 +68,13 @@
     plot.ranges = plot.figure.dataset.ranges.split(" ").filter((name) => names.includes(name));
     plot.full = plot.view.signal(plot.widths[0] ?? "width");
     await plot.view.runAsync();
-    plot.extra = plot.place.querySelector("svg").viewBox.baseVal.width - plot.full;
+    // One picture with a name: its parts have none that a reader of the screen could use.
+    const svg = plot.place.querySelector("svg");
+    svg.setAttribute("aria-hidden", "true");
+    plot.place.setAttribute("role", "img");
+    plot.place.removeAttribute("aria-roledescription");
+    plot.place.setAttribute("aria-label", plot.figure.querySelector("figcaption").textContent);
+    plot.extra = svg.viewBox.baseVal.width - plot.full;
     await fit(plot);
     for (const name of plot.ranges) plot.view.addSignalListener(name, (signal, range) => shareRange(plot, name, range));
     plot.figure.classList.add("lively");

@@ -158,6 +158,11 @@
       drawn.view.data("rows", chart.rows.map((row) => ({ ...row })));
       drawn.view.data("bounds", (chart.bounds ?? []).map((row) => ({ ...row })));
       await drawn.view.runAsync();
+      const canvas = drawn.figure.querySelector(".canvas");
+      canvas.querySelector("svg").setAttribute("aria-hidden", "true"); // one picture with a name
+      canvas.setAttribute("role", "img");
+      canvas.removeAttribute("aria-roledescription");
+      canvas.setAttribute("aria-label", `${chart.title}: ${chart.y} over ${chart.x}`);
     }
     for (const [number, drawn] of views) {
       if (number < shown.length) continue;
@@ -189,6 +194,7 @@
     if (!state.goes_on) {
       by("stop")?.remove();
       by("report").textContent = "Report";
+      by("report").hidden = false;
     }
     const table = by("newest");
     const cells = (tag, row) => row.map((text) => Object.assign(document.createElement(tag), { textContent: text, ...(tag === "th" ? { scope: "col" } : {}) }));
@@ -253,13 +259,14 @@
   by("stop")?.addEventListener("submit", async (event) => {
     event.preventDefault();
     const button = event.target.querySelector("button");
+    const words = button.textContent;
     button.disabled = true;
     button.textContent = "Stopping …";
     const reply = await fetch(event.target.action, { method: "POST", body: new URLSearchParams(new FormData(event.target)), headers: { Accept: "application/json" } });
     if (!reply.ok) {
       by("connection").textContent = (await reply.json()).error;
       button.disabled = false;
-      button.textContent = "Stop and keep what is finished";
+      button.textContent = words;
     }
   });
   document.body.dataset.ready = "";
