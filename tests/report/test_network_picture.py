@@ -239,6 +239,22 @@ class TestInABrowser:
         assert f"longest queue {row['queue_max_bytes'] / 1000:g} kB" in text
         assert panel.get_by_role("img", name="queue of level2-0->level1-0 over time").count() == 1
 
+    def test_a_chosen_flow_shows_its_way_and_what_became_of_its_frames(self, opened, ran):
+        page = ready(opened())
+        choice = page.locator(f"{FIGURE} .controls label", has_text="Flow").locator("select")
+        flow = (
+            ran.records.named("flows").filter(pl.col("flow_name") == "hot/host-18->host-0").row(0, named=True)
+        )
+        choice.select_option(label="hot/host-18->host-0")
+        told = page.get_by_role("region", name="Chosen flow")
+        assert f"{flow['delivered_frames']} of {flow['sent_frames']} frames delivered" in told.inner_text()
+        assert f"{flow['dropped_frames']} dropped" in told.inner_text()
+        ways = page.locator(f"{FIGURE} line.way").count()
+        assert ways == 4  # up to the top of the tree, and down
+        choice.select_option("")
+        assert page.locator(f"{FIGURE} line.way").count() == 0
+        assert told.is_hidden()
+
     def test_links_are_chosen_by_keys_with_their_names_said(self, opened):
         page = ready(opened())
         page.locator(f"{LINES}[tabindex='0']").focus()
@@ -311,6 +327,23 @@ def opened(open_page, written):
         return open_page(page or written, **more)
 
     return made
+
+
+def test_a_flow_with_a_series_has_what_was_delivered_of_it():
+    scenario = loads(SCENARIO).assign({"record.flows": {"flow": "hot", "by": "flow", "every": "50 us"}})
+    run = weirlab.run(scenario).run
+    known = layout_of(plan_network(scenario.network).spec)
+    flows = {each["name"]: each for each in network._flows(run, known)}
+    hot, quiet = flows["hot/host-4->host-0"], flows["quiet/host-1->host-19"]
+    assert quiet["series"] is None
+    whole = (
+        run.records.named("flows")
+        .filter(pl.col("flow_name") == "hot/host-4->host-0")["delivered_bytes"]
+        .item()
+    )
+    assert sum(hot["series"]) / len(hot["series"]) * 5e-3 / 8 == pytest.approx(whole, rel=1e-3)
+    assert known.ports[hot["ports"][0]].source == "host-4"
+    assert known.ports[hot["ports"][-1]].target == "host-0"
 
 
 def test_data_cannot_end_the_script_that_holds_it(ran):

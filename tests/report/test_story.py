@@ -12,6 +12,7 @@ import weirlab
 from weirlab.cli.app import execute
 from weirlab.report import write_comparison, write_report
 from weirlab.report.chain import Link, Stop, chain
+from weirlab.report.shared import time_text
 from weirlab.report.story import run_story
 from weirlab.scenario import load
 
@@ -113,3 +114,19 @@ def test_a_comparison_without_intervals_starts_with_the_largest_difference_and_c
         f"<strong>The largest difference: load: loss ratio is {share:.3g} % lower in 40 than in 49." in page
     )
     assert f"weir compare {places[0]} {places[1]} --report" in page
+
+
+def test_a_port_that_dropped_nothing_is_told_by_what_it_carried_not_by_what_it_was_asked_for():
+    run = weirlab.run(load("zrl-egress", {"measure": None}))
+    said = run_story(run.records, run.scenario)
+    row = run.records.named("ports").filter(port_name="switch-0->host-0").row(0, named=True)
+    end_s = run.records["runs"]["end_ps"].item() / 1e12
+    carried = 8 * (row["bytes"] + row["frames"] * row["framing_bytes"]) / row["rate_bps"] / end_s * 100
+    assert said[1].startswith(
+        f"The longest queue was at switch-0->host-0, which carried {carried:.3g} % of its rate"
+    )
+
+
+@pytest.mark.parametrize(("ps", "text"), [(999_999_999_999, "1 s"), (999_940_000, "999.9 µs"), (0, "0 s")])
+def test_a_time_that_rounds_to_a_thousand_has_the_next_unit(ps, text):
+    assert time_text(ps) == text

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from weirlab import _core
 from weirlab.heavy import np
 from weirlab.plots.style import scaled
 from weirlab.plots.topology import Picture, arranged, roles, svg_parts
@@ -215,10 +216,57 @@ def _picture(run: Run, layout: Layout, senders: frozenset[str], receivers: froze
     )
     parts = svg_parts(picture, [f"c{level(each)}" for each in load], kinds, bars)
     svg = _svg(picture, words, parts)
-    text = json.dumps(_data(layout, picture, whole, steps, kinds), ensure_ascii=False, separators=(",", ":"))
+    data = _data(layout, picture, whole, steps, kinds) | {"flows": _flows(run, layout)}
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return Network(
         "Load of links in the whole run", _note(run, picture, steps), svg, text.replace("<", "\\u003c")
     )
+
+
+FLOWS = 100
+"""Most flows that can be chosen: those with most bytes."""
+_SLICES = 120
+"""Steps of the series of a flow."""
+
+
+def _flows(run: Run, layout: Layout) -> list[dict[str, Any]]:
+    """The flows of the first replicate with most bytes: what became of their frames, the ports on their way,
+    and what was delivered over time where that was recorded [bit/s, in equal parts of the run]."""
+    rows = run.records.named("flows").filter(pl.col("replicate") == 0)
+    if rows.is_empty() or run.scenario.network is None:
+        return []
+    ids = {name: i for i, name in enumerate(layout.nodes)}
+    ends = run.records["flow_names"].filter(
+        pl.col("from").is_in(layout.nodes) & pl.col("to").is_in(layout.nodes)
+    )
+    ends = ends.filter(pl.col("from") != pl.col("to")).select("flow", pl.col("from", "to"))
+    rows = rows.drop("from", "to", strict=False).join(ends, on="flow")
+    rows = rows.sort("sent_bytes", "flow", descending=[True, False]).head(FLOWS)
+    pairs = [(ids[begin], ids[end]) for begin, end in rows.select("from", "to").iter_rows()]
+    ways = _core.paths(plan_network(run.scenario.network).spec.json(), pairs) if pairs else []
+    end_ps = int(run.records["runs"].filter(replicate=0).item(0, "end_ps"))
+    delivered = run.records["flow_deliveries"].filter(pl.col("replicate") == 0)
+    place = (pl.col("t_ps").cast(pl.Float64) * _SLICES / end_ps).ceil().cast(pl.Int64) - 1
+    sums = delivered.group_by("flow", place=place.clip(0, _SLICES - 1)).agg(pl.col("bytes").sum())
+    series: dict[int, list[int]] = {}
+    for flow, slot, size in sums.iter_rows():
+        series.setdefault(flow, [0] * _SLICES)[slot] = round(8e12 * size * _SLICES / end_ps)
+    return [
+        {
+            "name": row["flow_name"],
+            "ports": way,
+            "sent": row["sent_frames"],
+            "delivered": row["delivered_frames"],
+            "dropped": row["dropped_frames"],
+            "bps": round(8e12 * row["delivered_bytes"] / end_ps),
+            "delay": round(row["delay_sum_ps"] / row["delivered_frames"])
+            if row["delivered_frames"]
+            else None,
+            "most": row["delay_max_ps"],
+            "series": series.get(row["flow"]),
+        }
+        for row, way in zip(rows.iter_rows(named=True), ways, strict=True)
+    ]
 
 
 def level(thousandths: int) -> int:

@@ -26,8 +26,9 @@ def display_unit(unit: str, largest: float) -> tuple[float, str]:
 
 def time_text(ps: float) -> str:
     """A time with its unit."""
-    factor, unit = scaled(ps, "time")
-    return f"{ps * factor:.4g} {unit}"
+    shown = float(f"{ps:.4g}")  # what rounds to 1000 ms is 1 s
+    factor, unit = scaled(shown, "time")
+    return f"{shown * factor:.4g} {unit}"
 
 
 def seconds_text(seconds: float) -> str:

@@ -53,7 +53,7 @@ def _bottleneck(records: Records) -> str:
         f"at most, {time_text(8e12 * longest / rate)} at its rate"
     )
     if not worst["drops"]:
-        return f"The longest queue was at {name}, which was asked for {percent(load)} of its rate: {queue}."
+        return f"The longest queue was at {name}, which carried {percent(load)} of its rate: {queue}."
     share = worst["drops"] / int(whole.get_column("drops").sum())
     dropped = f"{'all' if share == 1 else percent(share)} of the drops were there"
     return f"{name} was asked for {percent(load)} of its rate: {queue}; {dropped}."

@@ -320,6 +320,43 @@
       });
     };
     listen(svg);
+    // --- flows ---
+    const ways = drawn("g", { "aria-hidden": "true" });
+    const flowPanel = made("div", { className: "link", hidden: true });
+    flowPanel.setAttribute("role", "region");
+    flowPanel.setAttribute("aria-label", "Chosen flow");
+    flowPanel.setAttribute("aria-live", "polite");
+    const followed = (flow) => {
+      ways.replaceChildren();
+      flowPanel.hidden = !flow;
+      if (!flow) return;
+      for (const port of flow.ports) {
+        const line = lines.find((each) => each.ports.includes(port));
+        if (line) ways.append(drawn("line", { class: "way", x1: line.x1, y1: line.y1, x2: line.x2, y2: line.y2 }));
+      }
+      const facts = [`${flow.delivered} of ${flow.sent} frames delivered`, rate(flow.bps)];
+      if (flow.dropped) facts.push(`${flow.dropped} dropped`);
+      if (flow.delay !== null) facts.push(`${time(flow.delay)} on the way on average, ${time(flow.most)} at most`);
+      const way = flow.ports.map(name).join(", ");
+      flowPanel.replaceChildren(made("p", {}, made("b", { textContent: flow.name }), ` (whole run): ${facts.join(", ")}. Its way: ${way}.`));
+      if (!flow.series) return;
+      const top = Math.max(1, ...flow.series);
+      const path = flow.series.map((value, k) => `${k ? "L" : "M"}${((100 * (k + 0.5)) / flow.series.length).toFixed(2)} ${(29 - (28 * value) / top).toFixed(2)}`).join("");
+      const plot = drawn("svg", { viewBox: "0 0 100 30", preserveAspectRatio: "none", role: "img" });
+      plot.setAttribute("aria-label", `delivered rate of ${flow.name} over time, at most ${rate(top)}`);
+      plot.append(drawn("line", { class: "base", x1: 0, x2: 100, y1: 29, y2: 29 }), drawn("path", { d: path }));
+      const words = `delivered rate, axis to ${rate(top)}, over the whole run`;
+      flowPanel.append(made("div", { className: "course" }, made("div", {}, plot, made("span", { className: "note", textContent: words }))));
+    };
+    if (data.flows?.length) {
+      const flows = made("select", {}, made("option", { value: "", textContent: "none" }));
+      for (const [number, flow] of data.flows.entries()) flows.append(made("option", { value: number, textContent: flow.name }));
+      flows.addEventListener("change", () => followed(flows.value === "" ? null : data.flows[flows.value]));
+      controls.append(made("label", {}, "Flow", flows));
+      svg.prepend(ways);
+      panel.after(flowPanel);
+    }
+
     links.addEventListener("change", () => choose(links.value === "" ? null : lines[links.value]));
     colour.addEventListener("change", () => {
       measure = colour.value;
