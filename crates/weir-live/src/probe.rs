@@ -4,7 +4,7 @@
 //! the kernel when they arrived: no privilege is needed, and nobody else's ICMP is seen. It stamps departures, too: what
 //! this host does between a look at the clock and its network device is no part of a round trip. An answer is matched to its
 //! probe by what it quotes of it: a token of the plan, and the number of the probe. Routers that quote the headers
-//! only are told apart by port: [`Ports::Rotating`], at the price that routers with several equal paths may send the
+//! only are distinguished by port: [`Ports::Rotating`], at the price that routers with several equal paths may send the
 //! probes different ways.
 //!
 //! Probes carry noise, so that no link compresses them, and must not be fragmented.
@@ -86,7 +86,7 @@ pub enum Word {
     PortUnreachable,
     /// Refused on the way, with the code of the ICMP message.
     Unreachable(u8),
-    /// Longer than the next link takes, whose MTU this is; 0 when it was not told.
+    /// Longer than the next link takes, whose MTU this is; 0 when it was not reported.
     TooBig(u32),
     /// Any other message: its type and code.
     Other(u8, u8),
@@ -281,7 +281,7 @@ impl<'a> Prober<'a> {
             Ports::Rotating => self.plan.port + (number % usize::from(ROTATION)) as u16,
         };
         let target = SocketAddr::new(self.plan.destination, port);
-        // What an earlier probe met is told by the next call, too: that is over when it was told.
+        // What an earlier probe met is reported by the next call, too: that is over when it was reported.
         for attempt in 0.. {
             let now = self.clock.now();
             self.report.sent[number] = Some(now);
@@ -291,9 +291,9 @@ impl<'a> Prober<'a> {
                     break;
                 }
                 Err(error) => {
-                    let told = Errno::from_raw(error.raw_os_error().unwrap_or(0));
+                    let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
                     let passing = matches!(
-                        told,
+                        errno,
                         Errno::ECONNREFUSED
                             | Errno::EHOSTUNREACH
                             | Errno::ENETUNREACH
@@ -304,13 +304,13 @@ impl<'a> Prober<'a> {
                             | Errno::EHOSTDOWN
                             | Errno::EOPNOTSUPP
                     );
-                    if told == Errno::EMSGSIZE {
+                    if errno == Errno::EMSGSIZE {
                         self.refused = Some(number);
                         self.take_answers()?;
                         self.refused = None;
                         break;
                     }
-                    if matches!(told, Errno::ENOBUFS | Errno::EAGAIN) {
+                    if matches!(errno, Errno::ENOBUFS | Errno::EAGAIN) {
                         self.report.sent[number] = None;
                         return Ok(());
                     }
@@ -369,7 +369,7 @@ impl<'a> Prober<'a> {
     }
 
     /// The stamp of a probe that left. It is that of the last one if it lies within the call that sent it: one that
-    /// waited in a queue of this host, or that a stamp cannot be told of, keeps its time from before the call.
+    /// waited in a queue of this host, or that has no stamp, keeps its time from before the call.
     fn take_departure(&mut self, message: &Message) {
         let Some((number, taken)) = self.last else { return };
         let left = self.time_of(message);
@@ -457,7 +457,7 @@ fn prepare(socket: &UdpSocket, is_ipv4: bool) -> Result<(), LiveError> {
     // Where departures are not stamped, the time before the call stands.
     let departures = TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE | TimestampingFlag::SOF_TIMESTAMPING_OPT_TSONLY;
     let _ = setsockopt(socket, sockopt::Timestamping, &departures);
-    // SAFETY: the pointer is to a live local of the size told; the descriptor is open as long as `socket` is borrowed.
+    // SAFETY: the pointer is to a live local of the size given; the descriptor is open as long as `socket` is borrowed.
     let answer = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -477,18 +477,18 @@ fn receive(socket: &UdpSocket) -> Result<Option<Message>, LiveError> {
     let mut space = [IoSliceMut::new(&mut quoted)];
     let descriptor = socket.as_fd().as_raw_fd();
     let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
-    let told = match recvmsg::<SockaddrStorage>(descriptor, &mut space, Some(&mut control), flags) {
-        Ok(told) => told,
+    let message = match recvmsg::<SockaddrStorage>(descriptor, &mut space, Some(&mut control), flags) {
+        Ok(message) => message,
         Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
         Err(errno) => return Err(LiveError::system("read messages about probes", errno)),
     };
-    let length = told.bytes;
-    let port = told.address.and_then(|address| {
+    let length = message.bytes;
+    let port = message.address.and_then(|address| {
         let v4 = address.as_sockaddr_in().map(nix::sys::socket::SockaddrIn::port);
         v4.or_else(|| address.as_sockaddr_in6().map(nix::sys::socket::SockaddrIn6::port))
     });
     let (mut stamp_ns, mut found) = (None, None);
-    for part in told.cmsgs().map_err(|errno| LiveError::system("read messages about probes", errno))? {
+    for part in message.cmsgs().map_err(|errno| LiveError::system("read messages about probes", errno))? {
         match part {
             ControlMessageOwned::ScmTimestampns(at) => stamp_ns = Some(at.tv_sec() * 1_000_000_000 + at.tv_nsec()),
             ControlMessageOwned::Ipv4RecvErr(error, from) => {

@@ -257,7 +257,7 @@ mod tests {
         Judge::new(StopRule { budget, flight: FLIGHT, look }, before_look)
     }
 
-    fn told(common: &Common<'_>, judge: &mut Judge, ms: u64, sent: u64, tally: &Tally) -> bool {
+    fn decides(common: &Common<'_>, judge: &mut Judge, ms: u64, sent: u64, tally: &Tally) -> bool {
         let shared = Shared::new(common);
         shared.report_sent(sent);
         judge.decided(at_ms(ms), at_ms(ms), &shared, tally, 0)
@@ -277,12 +277,12 @@ mod tests {
         let common = Common::new(&cancel);
         let mut judge = judge(0, 0, 0);
         let mut tally = Tally::new(100);
-        assert!(!told(&common, &mut judge, 0, 100, &tally));
-        assert!(!told(&common, &mut judge, 49, 100, &tally));
+        assert!(!decides(&common, &mut judge, 0, 100, &tally));
+        assert!(!decides(&common, &mut judge, 49, 100, &tally));
         for sequence in 0..100 {
             tally.on_arrival(sequence);
         }
-        assert!(!told(&common, &mut judge, 500, 100, &tally));
+        assert!(!decides(&common, &mut judge, 500, 100, &tally));
     }
 
     #[test]
@@ -304,9 +304,9 @@ mod tests {
         let common = Common::new(&cancel);
         let mut judge = judge(3, 0, 0);
         let tally = without(&[10, 20, 30, 40], 100);
-        assert!(!told(&common, &mut judge, 0, 35, &tally));
-        assert!(!told(&common, &mut judge, 50, 100, &tally), "three of the first 35 are lost, as many as may be");
-        assert!(told(&common, &mut judge, 100, 100, &tally));
+        assert!(!decides(&common, &mut judge, 0, 35, &tally));
+        assert!(!decides(&common, &mut judge, 50, 100, &tally), "three of the first 35 are lost, as many as may be");
+        assert!(decides(&common, &mut judge, 100, 100, &tally));
     }
 
     #[test]
@@ -316,7 +316,7 @@ mod tests {
         let mut judge = judge(1, 0, 0);
         let tally = without(&[0], 10);
         for ms in (0..1000).step_by(5) {
-            assert!(!told(&common, &mut judge, ms, 10, &tally));
+            assert!(!decides(&common, &mut judge, ms, 10, &tally));
         }
     }
 
@@ -327,9 +327,9 @@ mod tests {
         for (tally, before_look, decided) in [(&late, 10, false), (&early, 10, true), (&early, 9, false)] {
             let common = Common::new(&cancel);
             let mut judge = judge(5, before_look, 2);
-            told(&common, &mut judge, 0, 30, tally);
-            told(&common, &mut judge, 50, 100, tally);
-            assert_eq!(told(&common, &mut judge, 100, 100, tally), decided);
+            decides(&common, &mut judge, 0, 30, tally);
+            decides(&common, &mut judge, 50, 100, tally);
+            assert_eq!(decides(&common, &mut judge, 100, 100, tally), decided);
         }
     }
 
@@ -353,8 +353,8 @@ mod tests {
         let common = Common::new(&cancel);
         let (mut there, mut back) = (judge(3, 0, 0), judge(3, 0, 0));
         let tally = without(&[1, 2], 10);
-        assert!(!told(&common, &mut there, 0, 10, &tally) && !told(&common, &mut back, 0, 10, &tally));
-        assert!(!told(&common, &mut there, 50, 10, &tally), "two are lost, three may be");
-        assert!(told(&common, &mut back, 50, 10, &tally), "two more are lost on the way back");
+        assert!(!decides(&common, &mut there, 0, 10, &tally) && !decides(&common, &mut back, 0, 10, &tally));
+        assert!(!decides(&common, &mut there, 50, 10, &tally), "two are lost, three may be");
+        assert!(decides(&common, &mut back, 50, 10, &tally), "two more are lost on the way back");
     }
 }

@@ -57,7 +57,7 @@ impl Meters {
             .read()
             .into_iter()
             .map(|reading| {
-                let told = PyDict::new(py);
+                let figures = PyDict::new(py);
                 for (name, figure) in [
                     ("arrived", reading.arrived),
                     ("left", reading.left),
@@ -67,9 +67,9 @@ impl Meters {
                     ("marked", reading.marked),
                     ("waiting_bytes", reading.waiting_bytes),
                 ] {
-                    told.set_item(name, figure)?;
+                    figures.set_item(name, figure)?;
                 }
-                Ok(told)
+                Ok(figures)
             })
             .collect();
         #[cfg(not(target_os = "linux"))]
@@ -146,10 +146,10 @@ pub(crate) fn replay_line<'py>(
     let arrivals: Vec<Arrived> = (times.iter().zip(sizes).zip(labels))
         .map(|((&at, &size), label)| Arrived { at: Time::from_ps(at), size: Bytes::new(size), label })
         .collect();
-    let told = py.detach(|| replay(&line, Seed::new(seed), name, &arrivals, Time::from_ps(until_ps)));
+    let replayed = py.detach(|| replay(&line, Seed::new(seed), name, &arrivals, Time::from_ps(until_ps)));
     let answer = PyDict::new(py);
-    set_outcome(&answer, told.departures, told.dropped, told.lost)?;
-    answer.set_item("marked", told.marked.into_pyarray(py))?;
+    set_outcome(&answer, replayed.departures, replayed.dropped, replayed.lost)?;
+    answer.set_item("marked", replayed.marked.into_pyarray(py))?;
     Ok(answer)
 }
 
@@ -309,27 +309,27 @@ mod live {
             answer.set_item(name, count)?;
         }
         let transmitters = line.transmitters.iter().map(|counters| {
-            let told = PyDict::new(py);
-            told.set_item("frames", counters.frames)?;
-            told.set_item("bytes", counters.bytes)?;
-            told.set_item("busy_ps", counters.busy_ps)?;
-            told.set_item("drops", counters.drops)?;
-            told.set_item("queue_max_bytes", counters.queue_max_bytes)?;
-            Ok(told)
+            let counts = PyDict::new(py);
+            counts.set_item("frames", counters.frames)?;
+            counts.set_item("bytes", counters.bytes)?;
+            counts.set_item("busy_ps", counters.busy_ps)?;
+            counts.set_item("drops", counters.drops)?;
+            counts.set_item("queue_max_bytes", counters.queue_max_bytes)?;
+            Ok(counts)
         });
         answer.set_item("transmitters", transmitters.collect::<PyResult<Vec<_>>>()?)?;
         answer.set_item("lateness_ns", percentiles(py, line.lateness.percentiles())?)?;
         answer.set_item("lateness_counts", line.lateness.counts(edges))?;
-        let told = PyDict::new(py);
+        let record = PyDict::new(py);
         let arrivals = line.record.arrivals;
         let column = |of: fn(&Arrived) -> u64| arrivals.iter().map(of).collect::<Vec<u64>>().into_pyarray(py);
-        told.set_item("t_ps", column(|arrived| arrived.at.ps()))?;
-        told.set_item("size_bytes", column(|arrived| arrived.size.count()))?;
-        told.set_item("flow", column(|arrived| arrived.label.flow))?;
-        told.set_item("ecn", column(|arrived| u64::from(arrived.label.ecn.bits())))?;
-        set_outcome(&told, line.record.departures, line.record.dropped, line.record.lost)?;
-        told.set_item("until_ps", line.record.until.ps())?;
-        answer.set_item("record", told)?;
+        record.set_item("t_ps", column(|arrived| arrived.at.ps()))?;
+        record.set_item("size_bytes", column(|arrived| arrived.size.count()))?;
+        record.set_item("flow", column(|arrived| arrived.label.flow))?;
+        record.set_item("ecn", column(|arrived| u64::from(arrived.label.ecn.bits())))?;
+        set_outcome(&record, line.record.departures, line.record.dropped, line.record.lost)?;
+        record.set_item("until_ps", line.record.until.ps())?;
+        answer.set_item("record", record)?;
         Ok(answer)
     }
 }

@@ -33,7 +33,7 @@ impl Reading {
     }
 }
 
-/// What lies unread in the buffer of a receiver, and how much more it has told the sender to send.
+/// What lies unread in the buffer of a receiver, and how much more it has allowed the sender to send.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     reading: Reading,
@@ -45,8 +45,8 @@ pub(crate) struct Reader {
     /// Of the next byte: bits times 10^12.
     begun: u128,
     at: Time,
-    /// The number up to which the sender was told that it may send.
-    pub(crate) told: u64,
+    /// The number up to which the sender may send, as advertised.
+    pub(crate) advertised: u64,
     /// When the window can be opened for a sender that waits for it.
     pub(crate) opens_at: Time,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Reader {
 const BYTE: u128 = 8 * 1_000_000_000_000;
 
 impl Reader {
-    /// Of a buffer of `buffer` bytes, of which windows in units of 2^`scale` are told to a sender of full segments of `segment`.
+    /// Of a buffer of `buffer` bytes, of which windows in units of 2^`scale` are advertised to a sender of full segments of `segment`.
     ///
     /// Source: RFC 9293, 3.8.6.2.2, with Fr = 1/2.
     pub(crate) fn new(reading: &Reading, buffer: u64, scale: u8, segment: u64) -> Reader {
@@ -66,7 +66,7 @@ impl Reader {
             unread: 0,
             begun: 0,
             at: Time::ZERO,
-            told: 0,
+            advertised: 0,
             opens_at: Time::NEVER,
         }
     }
@@ -81,19 +81,19 @@ impl Reader {
     pub(crate) fn window(&mut self, now: Time, next: u64) -> u16 {
         self.read(now);
         let edge = next + (((self.buffer - self.unread) >> self.scale) << self.scale);
-        if edge >= self.told + self.step {
-            self.told = edge;
+        if edge >= self.advertised + self.step {
+            self.advertised = edge;
         }
-        ((self.told.max(next) - next) >> self.scale).min(65_535) as u16
+        ((self.advertised.max(next) - next) >> self.scale).min(65_535) as u16
     }
 
     /// When a window in which no full `segment` has room can be opened, with `next` as the next number that is expected.
     pub(crate) fn plan(&mut self, now: Time, next: u64, segment: u64) {
         self.read(now);
         self.opens_at = Time::NEVER;
-        // Where less than a step of the buffer was not told of, reading does not help.
-        let free = (self.told + self.step).saturating_sub(next).next_multiple_of(1 << self.scale);
-        if self.told >= next + segment || free > self.buffer {
+        // Where less than a step of the buffer was not advertised, reading does not help.
+        let free = (self.advertised + self.step).saturating_sub(next).next_multiple_of(1 << self.scale);
+        if self.advertised >= next + segment || free > self.buffer {
             return;
         }
         let more = (free + self.unread).saturating_sub(self.buffer);
@@ -192,16 +192,16 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_that_was_told_stays_where_windows_are_told_in_coarse_units() {
+    fn an_edge_that_was_advertised_stays_where_windows_are_in_coarse_units() {
         let mut reader = reader(100_000, 7);
         let mut edge = 0;
         for step in 0..200_u64 {
             let next = 1 + step * 700;
             let now = Time::ZERO + Span::from_us(step * 650);
             let window = u64::from(reader.window(now, next)) << 7;
-            assert!(next + window <= reader.told && reader.told >= edge);
-            assert!(reader.told <= next + 100_000);
-            edge = reader.told;
+            assert!(next + window <= reader.advertised && reader.advertised >= edge);
+            assert!(reader.advertised <= next + 100_000);
+            edge = reader.advertised;
             reader.add(now, 700.min(edge - next));
         }
     }

@@ -238,7 +238,7 @@ impl Receiver {
         // The FIN needs no room.
         let (edge, behind) = match &self.reader {
             None => (self.next + self.buffer, self.next + self.buffer + 1),
-            Some(reader) => (reader.told, reader.told + u64::from(segment.flags.has(Flags::FIN))),
+            Some(reader) => (reader.advertised, reader.advertised + u64::from(segment.flags.has(Flags::FIN))),
         };
         if start > edge || end > behind {
             self.counters.beyond_window += 1;

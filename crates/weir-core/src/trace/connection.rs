@@ -406,11 +406,11 @@ impl Tcp {
         data_side.counts.echoed_marks += u64::from(marked);
         sender.window = window;
         if let Some(window) = window.filter(|_| scaled && acked.place >= sender.una) {
-            sender.edges.told(now, segment.timestamps.map(|(value, _)| value), acked.place + window);
+            sender.edges.advertised(now, segment.timestamps.map(|(value, _)| value), acked.place + window);
         }
         if !syn {
             let slot_ps = round_trip.max(sender.smoothed.mean_ps().unwrap_or(0)).saturating_mul(2);
-            let unread_ps = sender.room.told(now, segment.window, window.filter(|_| scaled), slot_ps);
+            let unread_ps = sender.room.advertised(now, segment.window, window.filter(|_| scaled), slot_ps);
             data_side.counts.unread_ps = data_side.counts.unread_ps.saturating_add(unread_ps);
         }
         for row in sender.spurious_rows.drain(..) {
@@ -483,7 +483,7 @@ impl Tcp {
             let flow = flows[from];
             let loss = Loss { flow, again_ps: now, sent_ps, before, beside_ps, places, spurious: arrived };
             if let Some(row) = events.loss(loss) {
-                sender.told_in(data.start, row);
+                sender.reported_in(data.start, row);
             }
         }
         let quiet = side.last_data_ps.map_or(0, |last| now.saturating_sub(last));

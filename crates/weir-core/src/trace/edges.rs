@@ -44,13 +44,13 @@ struct Answer {
 
 impl Edges {
     /// A window that ends at `edge` was announced, by an acknowledgment that is not an old one.
-    pub(crate) fn told(&mut self, at: u64, value: Option<u32>, edge: u64) {
-        let last = self.coming.back().map(|told| told.edge).or(self.known);
+    pub(crate) fn advertised(&mut self, at: u64, value: Option<u32>, edge: u64) {
+        let last = self.coming.back().map(|edge| edge.edge).or(self.known);
         if last == Some(edge) {
             return;
         }
         if self.coming.len() == MOST_EDGES {
-            self.known = self.coming.pop_front().map(|told| told.edge);
+            self.known = self.coming.pop_front().map(|edge| edge.edge);
         }
         self.coming.push_back(Advertised { at, value, edge });
     }
@@ -59,13 +59,13 @@ impl Edges {
     /// the sender had been held by the window. It is, if less than `least` is left of it, since the first data that
     /// answered the same announcement.
     pub(crate) fn sent(&mut self, now: u64, echo: Option<u32>, behind_ps: u64, end: u64, least: u64) -> u64 {
-        while let Some(told) = self.coming.front() {
-            let newer = told.value.zip(echo).is_some_and(|(value, echo)| (echo.wrapping_sub(value) as i32) < 0);
+        while let Some(coming) = self.coming.front() {
+            let newer = coming.value.zip(echo).is_some_and(|(value, echo)| (echo.wrapping_sub(value) as i32) < 0);
             // What is sent beyond the edge that was known shows that a newer one is.
-            if (newer || told.at.saturating_add(behind_ps) > now) && self.known.is_some_and(|known| end <= known) {
+            if (newer || coming.at.saturating_add(behind_ps) > now) && self.known.is_some_and(|known| end <= known) {
                 break;
             }
-            self.known = Some(told.edge);
+            self.known = Some(coming.edge);
             self.coming.pop_front();
         }
         let held_ps = self.held_since.take().map_or(0, |since| now.saturating_sub(since));
@@ -84,7 +84,7 @@ impl Edges {
 pub(crate) struct Room {
     /// The largest window until now, bytes: 0 until one was reported whose scale is known.
     top: u64,
-    told: bool,
+    is_known: bool,
     /// Largest and last field of those that are not of a SYN: what they say of each other needs no scale.
     top_field: u16,
     field: u16,
@@ -101,7 +101,7 @@ struct Slot {
     most: u64,
     /// The last one, and when it was reported.
     last: u64,
-    told: u64,
+    at: u64,
     /// Time in which it was [`HALF`] of the largest or less, ps.
     half_ps: u64,
 }
@@ -110,7 +110,7 @@ impl Room {
     /// A window was reported at `now`: its field, and its bytes where the scale is known. Returns, at the end of a slot of
     /// `slot_ps` or more, for how long what had arrived was not read: all of it, if the window was [`UNREAD`] of the
     /// largest or less all the time, else as long as it was [`HALF`] or less.
-    pub(crate) fn told(&mut self, now: u64, field: u16, window: Option<u64>, slot_ps: u64) -> u64 {
+    pub(crate) fn advertised(&mut self, now: u64, field: u16, window: Option<u64>, slot_ps: u64) -> u64 {
         if self.is_closed() {
             self.closed_until = now;
         }
@@ -118,18 +118,18 @@ impl Room {
         let Some(window) = window else { return 0 };
         let (slot, top) = (&mut self.slot, self.top as f64);
         let mut unread_ps = 0;
-        if !self.told {
+        if !self.is_known {
             *slot = Slot { since: now, most: window, ..Slot::default() };
         } else if slot.last as f64 <= HALF * top {
-            slot.half_ps += now.saturating_sub(slot.told);
+            slot.half_ps += now.saturating_sub(slot.at);
         }
         if now.saturating_sub(slot.since) >= slot_ps.max(LEAST_SLOT_PS) {
             unread_ps = if slot.most as f64 <= UNREAD * top { now - slot.since } else { slot.half_ps };
             *slot = Slot { since: now, most: slot.last, ..Slot::default() };
         }
         slot.most = slot.most.max(window);
-        (slot.last, slot.told) = (window, now);
-        self.told = true;
+        (slot.last, slot.at) = (window, now);
+        self.is_known = true;
         self.top = self.top.max(window);
         unread_ps
     }
@@ -145,7 +145,7 @@ impl Room {
 
     /// The largest window, bytes, where the scale is known.
     pub(crate) fn top(&self) -> Option<u64> {
-        Some(self.top).filter(|&top| self.told && top > 0)
+        Some(self.top).filter(|&top| self.is_known && top > 0)
     }
 }
 
@@ -156,13 +156,13 @@ mod tests {
     #[test]
     fn data_is_held_by_the_window_that_its_sender_knew_of_and_not_by_the_one_that_was_seen() {
         let mut edges = Edges::default();
-        edges.told(0, Some(1), 3000);
+        edges.advertised(0, Some(1), 3000);
         assert_eq!(edges.sent(20, Some(1), 20, 1000, 1000), 0);
         assert_eq!(edges.sent(21, Some(1), 20, 3000, 1000), 0);
         // On its way to the sender, a window is not yet room.
-        edges.told(30, Some(30), 5000);
+        edges.advertised(30, Some(30), 5000);
         assert_eq!(edges.sent(50, Some(30), 20, 4000, 1000), 30);
-        edges.told(55, Some(55), 9000);
+        edges.advertised(55, Some(55), 9000);
         assert_eq!(edges.sent(60, Some(30), 20, 5000, 1000), 0);
         // Both parts of the answer left at once, though they came apart.
         assert_eq!(edges.sent(75, Some(55), 20, 6000, 1000), 25);
@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn echoes_tell_which_window_a_sender_knew_of_that_was_slow_to_answer() {
         let mut edges = Edges::default();
-        edges.told(0, Some(1), 2000);
-        edges.told(10, Some(10), 4000);
+        edges.advertised(0, Some(1), 2000);
+        edges.advertised(10, Some(10), 4000);
         assert_eq!(edges.sent(40, Some(1), 20, 2000, 1000), 0);
         assert_eq!(edges.sent(41, Some(10), 20, 3000, 1000), 1);
     }
@@ -184,18 +184,18 @@ mod tests {
         let mut unread_ps = 0;
         // What a burst fills is free again when the next one comes.
         for round in 0..10 {
-            unread_ps += room.told(20 * round * MS, 10, Some(1000), 40 * MS);
-            unread_ps += room.told((20 * round + 5) * MS, 6, Some(600), 40 * MS);
+            unread_ps += room.advertised(20 * round * MS, 10, Some(1000), 40 * MS);
+            unread_ps += room.advertised((20 * round + 5) * MS, 6, Some(600), 40 * MS);
         }
         assert_eq!(unread_ps, 0);
         for round in 10..20 {
-            unread_ps += room.told(20 * round * MS, 6, Some(600), 40 * MS);
+            unread_ps += room.advertised(20 * round * MS, 6, Some(600), 40 * MS);
         }
         assert_eq!(unread_ps, 4 * 40 * MS);
         // A program that reads all of a buffer now and then leaves it full for most of the time.
         for round in 20..30 {
-            unread_ps += room.told(20 * round * MS, 10, Some(1000), 40 * MS);
-            unread_ps += room.told((20 * round + 5) * MS, 0, Some(0), 40 * MS);
+            unread_ps += room.advertised(20 * round * MS, 10, Some(1000), 40 * MS);
+            unread_ps += room.advertised((20 * round + 5) * MS, 0, Some(0), 40 * MS);
         }
         assert_eq!(unread_ps, (5 * 40 + 8 * 15) * MS);
     }
@@ -203,11 +203,11 @@ mod tests {
     #[test]
     fn whether_a_window_is_open_needs_no_scale() {
         let mut room = Room::default();
-        assert_eq!(room.told(10, 100, None, 5), 0);
+        assert_eq!(room.advertised(10, 100, None, 5), 0);
         assert_eq!((room.open_since(30), room.top()), (0, None));
-        room.told(20, 3, None, 5);
+        room.advertised(20, 3, None, 5);
         assert_eq!(room.open_since(30), 30);
-        room.told(40, 90, None, 5);
+        room.advertised(40, 90, None, 5);
         assert_eq!(room.open_since(50), 40);
     }
 }

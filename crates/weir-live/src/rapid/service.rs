@@ -1,4 +1,4 @@
-//! The receiving end, told what arrives and what time it is: who may send, and what is answered.
+//! The receiving end, which is given what arrives and the time: who may send, and what is answered.
 //!
 //! Until somebody has shown the secret and that he receives at the address that he sends from, each of his datagrams is
 //! answered by at most one that is shorter, and only if its tag is right; and no more often than [`GREETINGS_PER_S`]. All
@@ -29,7 +29,7 @@ pub const REMEMBERED: usize = 16_384;
 const REPEAT: Span = Span::from_ms(100);
 /// A session in which nothing valid arrives ends after this.
 pub const SILENCE: Span = Span::from_ms(10_000);
-/// How long a session that was closed is remembered, so that its end can be told again.
+/// How long a session that was closed is remembered, so that its end can be reported again.
 const LINGER: Span = Span::from_ms(3_000);
 /// What a session may take beyond what was asked for: the repair of the last losses.
 const GRACE: Span = Span::from_ms(15_000);
@@ -140,7 +140,7 @@ pub struct Service {
     counts: Counts,
     events: Vec<Event>,
     replies: Vec<Reply>,
-    /// What the socket has dropped, and how often its clock was stepped, as told last.
+    /// What the socket has dropped, and how often its clock was stepped, as reported last.
     drops: u64,
     clock_steps: u64,
 }
@@ -154,7 +154,7 @@ struct Guest {
     down: Key,
     accept: Vec<u8>,
     /// When the acceptance or the last word was sent last.
-    told: Time,
+    answered: Time,
     receiver: Receiver,
     acks: Vec<Segment>,
     /// Length of the datagram that these would make.
@@ -243,7 +243,7 @@ impl Service {
         }
     }
 
-    /// The receiver ends: everybody is told.
+    /// The receiver ends: everybody is informed.
     pub fn end(&mut self, now: Time) {
         for session in self.guests.keys().copied().collect::<Vec<_>>() {
             self.remove(now, session, End::Ended);
@@ -353,7 +353,7 @@ impl Service {
             up,
             down,
             accept,
-            told: now,
+            answered: now,
             receiver: Receiver::new(&config),
             acks: Vec::new(),
             acks_bytes: AROUND_ACKS,
@@ -399,7 +399,7 @@ impl Service {
             guest.counted = guest.counts(drops, clock_steps);
             guest.closed = Some((now, guest.counted.sealed(&guest.down)));
             self.events.push(Event::Ended { peer: from, end: End::Closed, counts: guest.counted });
-            guest.told = now;
+            guest.answered = now;
         } else if !guest.may_repeat(now) {
             return true;
         }
@@ -420,11 +420,11 @@ impl Service {
 }
 
 impl Guest {
-    /// Whether what was told may be told again.
+    /// Whether the last word may be sent again.
     fn may_repeat(&mut self, now: Time) -> bool {
-        let may = now.saturating_since(self.told) >= REPEAT;
+        let may = now.saturating_since(self.answered) >= REPEAT;
         if may {
-            self.told = now;
+            self.answered = now;
         }
         may
     }

@@ -2,7 +2,7 @@
 //!
 //! Three ways: the receiver echoes a mark until the sender says that it has reduced its window (RFC 3168); it says of each
 //! run of packets whether they were marked (RFC 8257); or it counts packets and bytes by mark, and tells the counters
-//! (AccECN, RFC 9768). Which one is agreed on in the handshake; the second one cannot be told from the first by the sender.
+//! (AccECN, RFC 9768). Which one is agreed on in the handshake; the second one cannot be distinguished from the first by the sender.
 //!
 //! Reading order: this file (settings, handshake), `receiver` (counts and echoes), `sender` (reads them).
 
@@ -46,7 +46,7 @@ pub struct EcnConfig {
     pub sender: EcnSupport,
     /// The other one.
     pub receiver: EcnSupport,
-    /// Whether counters of bytes are told in an option.
+    /// Whether counters of bytes are reported in an option.
     ///
     /// Source: RFC 9768, 3.2.3.
     pub options: bool,

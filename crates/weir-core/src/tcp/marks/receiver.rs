@@ -14,7 +14,7 @@ pub(crate) struct ReceiverMarks {
     was_marked: bool,
     counts: Counts,
     /// As the last acknowledgement had them.
-    told: Counts,
+    reported: Counts,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl ReceiverMarks {
             echo: false,
             was_marked: false,
             counts,
-            told: counts,
+            reported: counts,
         }
     }
 
@@ -50,7 +50,7 @@ impl ReceiverMarks {
         self.support.agree(syn.flags)
     }
 
-    /// Whether data that has arrived begins a run of packets which are told of by themselves: what arrived before has to be
+    /// Whether data that has arrived begins a run of packets which are reported by themselves: what arrived before has to be
     /// acknowledged first, as it was.
     ///
     /// Source: RFC 8257, 3.2 (of what it lets an implementation choose: two acknowledgements).
@@ -62,7 +62,7 @@ impl ReceiverMarks {
         feedback == Feedback::Classic && self.support == EcnSupport::Dctcp
     }
 
-    /// Data arrived, of which the numbers from `next` on are new: whether its mark has to be told of at once.
+    /// Data arrived, of which the numbers from `next` on are new: whether its mark has to be reported at once.
     pub(crate) fn on_data(&mut self, feedback: Feedback, segment: &Segment, next: u64) -> bool {
         let marked = segment.ecn == Ecn::Ce;
         match feedback {
@@ -77,7 +77,7 @@ impl ReceiverMarks {
         }
     }
 
-    /// Source: RFC 9768, 3.2 (what counts) and 3.2.2.5.1 (when it is told).
+    /// Source: RFC 9768, 3.2 (what counts) and 3.2.2.5.1 (when it is reported).
     fn count(&mut self, segment: &Segment, marked: bool, next: u64) -> bool {
         let was_marked = std::mem::replace(&mut self.was_marked, marked);
         if segment.end() <= next {
@@ -94,8 +94,8 @@ impl ReceiverMarks {
                 self.counts.ce += bytes;
             }
         }
-        let untold = self.counts.ce_packets - self.told.ce_packets;
-        marked && (!was_marked || untold >= MOST_UNTOLD)
+        let unreported = self.counts.ce_packets - self.reported.ce_packets;
+        marked && (!was_marked || unreported >= MOST_UNTOLD)
     }
 
     /// What an acknowledgement says of marks: bits of its header, and counters for its option.
@@ -104,8 +104,8 @@ impl ReceiverMarks {
             Feedback::None => (Flags::NONE, None),
             Feedback::Classic => (Flags::NONE.with_if(self.echo, Flags::ECE), None),
             Feedback::Accurate => {
-                let changed = self.counts != self.told;
-                self.told = self.counts;
+                let changed = self.counts != self.reported;
+                self.reported = self.counts;
                 let option = (self.options && changed).then(|| self.bytes());
                 (Flags::of_ace(self.counts.ce_packets as u8), option)
             }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_mark_and_each_second_one_are_told_at_once() {
+    fn a_first_mark_and_each_second_one_are_reported_at_once() {
         let mut marks = marks(EcnSupport::Accurate);
         let mut after = |place, ecn| {
             let segment = packet(place, ecn, Flags::ACK);
@@ -189,8 +189,8 @@ mod tests {
             is_due
         };
         let states = [Ecn::Ect1, Ecn::Ce, Ecn::Ce, Ecn::Ce, Ecn::Ce, Ecn::Ect1, Ecn::Ce];
-        let told: Vec<bool> = (0..).zip(states).map(|(place, ecn)| after(place, ecn)).collect();
-        assert_eq!(told, [false, true, false, true, false, false, true]);
+        let reported: Vec<bool> = (0..).zip(states).map(|(place, ecn)| after(place, ecn)).collect();
+        assert_eq!(reported, [false, true, false, true, false, false, true]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl SenderMarks {
         SenderMarks { packets: FIRST_PACKETS, bytes: 0, segment }
     }
 
-    /// Packets that were marked, as far as it is known; never fewer than the receiver told.
+    /// Packets that were marked, as far as it is known; never fewer than the receiver reported.
     pub(crate) fn packets(&self) -> u64 {
         self.packets - FIRST_PACKETS
     }
@@ -40,30 +40,30 @@ impl SenderMarks {
     /// One that brings nothing new is superseded, or will be: its counters come again. So is one that tells of more marks than
     /// packets, without progress: it was overtaken.
     ///
-    /// Source: RFC 9768, 3.2.2.2 and 3.2.3.1. DEVIATION: where the bytes are told, so many packets are marked as carry them at
+    /// Source: RFC 9768, 3.2.2.2 and 3.2.3.1. DEVIATION: where the bytes are reported, so many packets are marked as carry them at
     /// least, not those of the heuristic of appendix A.2.2.
     pub(crate) fn read(&mut self, segment: &Segment, news: &News) -> u64 {
         let least = u64::from(segment.flags.ace()).wrapping_sub(self.packets) % ACE;
         if news.segments == 0 || !news.in_order && least > news.segments {
             return 0;
         }
-        let told = segment.byte_counts().map(|counts| self.bytes_since(&counts));
-        let packets = match told {
+        let reported = segment.byte_counts().map(|counts| self.bytes_since(&counts));
+        let packets = match reported {
             Some(bytes) => at_least(least, bytes.div_ceil(self.segment)),
             None => safest(least, news.segments),
         };
         self.packets += packets;
-        let bytes = told.unwrap_or_else(|| {
+        let bytes = reported.unwrap_or_else(|| {
             // Source: RFC 9768, appendix A.3 (as many as their share of the packets).
             (news.bytes * packets.min(news.segments)).div_ceil(news.segments)
         });
-        if told.is_none() {
+        if reported.is_none() {
             self.bytes = (self.bytes + bytes) % FIELD;
         }
         bytes
     }
 
-    /// What the counter of bytes tells beyond what was told, or was taken from the other one.
+    /// What the counter of bytes says beyond what was reported, or was taken from the other one.
     fn bytes_since(&mut self, counts: &ByteCounts) -> u64 {
         let Some(ce) = counts.ce() else { return 0 };
         let more = ce.wrapping_sub(self.bytes) % FIELD;
@@ -132,8 +132,8 @@ mod tests {
         let mut total = 0;
         for _ in 0..40 {
             total += 900 * LEN;
-            let told = ack(5 + total / LEN, Some(total));
-            assert_eq!(marks.read(&told, &news(1000)), 900 * LEN);
+            let reported = ack(5 + total / LEN, Some(total));
+            assert_eq!(marks.read(&reported, &news(1000)), 900 * LEN);
         }
         assert!(total > FIELD && marks.packets() == total / LEN);
     }

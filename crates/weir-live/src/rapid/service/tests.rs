@@ -24,14 +24,14 @@ fn service() -> Service {
 }
 
 /// What the service answers to a datagram.
-fn told(service: &mut Service, ms: u64, from: SocketAddr, datagram: &[u8]) -> Vec<Reply> {
+fn replies_to(service: &mut Service, ms: u64, from: SocketAddr, datagram: &[u8]) -> Vec<Reply> {
     service.handle(at_ms(ms), at_ms(ms), from, datagram, datagram.len()).expect("random numbers");
     service.take_replies()
 }
 
 fn challenged(service: &mut Service, ms: u64, from: SocketAddr, nonce: Nonce) -> Challenge {
     let key = secret().derive("greeting", &[]);
-    let replies = told(service, ms, from, &Hello { nonce }.sealed(&key));
+    let replies = replies_to(service, ms, from, &Hello { nonce }.sealed(&key));
     let body = key.open(&replies[0].datagram).expect("a tag of the secret");
     Challenge::decode(body).expect("a challenge")
 }
@@ -48,7 +48,7 @@ fn sealed(open: &Open) -> Vec<u8> {
 /// A session of `from`: its number and keys.
 fn opened(service: &mut Service, ms: u64, from: SocketAddr, nonce: Nonce) -> (u64, Key, Key) {
     let challenge = challenged(service, ms, from, nonce);
-    let replies = told(service, ms, from, &sealed(&opening(challenge)));
+    let replies = replies_to(service, ms, from, &sealed(&opening(challenge)));
     let accept = accepted(&replies);
     let (up, down) = session_keys(&secret(), &nonce, &accept.other);
     (accept.session, up, down)
@@ -67,7 +67,7 @@ fn strangers_are_not_answered_and_nothing_is_kept_of_them() {
     let wrong_key = [Hello { nonce: [1; 16] }.sealed(&other), opening(challenge).sealed(&other)];
     let bare = [vec![], vec![0xb1], vec![0; 2000], b"GET / HTTP/1.1\r\n\r\n".to_vec(), vec![0xff; GREETING]];
     for (count, datagram) in wrong_key.iter().chain(&bare).enumerate() {
-        assert_eq!(told(&mut service, 1, address(9), datagram), []);
+        assert_eq!(replies_to(&mut service, 1, address(9), datagram), []);
         assert_eq!(service.counts().strangers, count as u64 + 1);
     }
     assert!(service.is_empty() && service.take_events().is_empty());
@@ -79,7 +79,7 @@ fn a_greeting_that_is_cut_or_longer_than_it_may_be_is_not_answered() {
     let hello = Hello { nonce: [1; 16] }.sealed(&secret().derive("greeting", &[]));
     let longer = [&hello[..], &[0]].concat();
     for datagram in [&hello[..GREETING - 1], &longer, &hello[..4]] {
-        assert_eq!(told(&mut service, 1, address(9), datagram), []);
+        assert_eq!(replies_to(&mut service, 1, address(9), datagram), []);
     }
     // The same bytes, of a datagram that was longer than what was read of it.
     service.handle(at_ms(1), at_ms(1), address(9), &hello, 60_000).expect("random numbers");
@@ -91,11 +91,11 @@ fn until_a_session_is_open_every_answer_is_shorter_than_what_it_answers() {
     let mut service = service();
     let key = secret().derive("greeting", &[]);
     let hello = Hello { nonce: [1; 16] }.sealed(&key);
-    let answer = told(&mut service, 1, address(9), &hello);
+    let answer = replies_to(&mut service, 1, address(9), &hello);
     assert!(answer.len() == 1 && answer[0].datagram.len() < hello.len());
     let challenge = key.open(&answer[0].datagram).and_then(Challenge::decode).expect("a challenge");
     let open = sealed(&opening(challenge));
-    let answer = told(&mut service, 1, address(9), &open);
+    let answer = replies_to(&mut service, 1, address(9), &open);
     assert!(answer.len() == 1 && answer[0].datagram.len() < open.len());
 }
 
@@ -106,14 +106,14 @@ fn a_cookie_is_good_for_one_address_one_nonce_and_five_seconds() {
     let open = sealed(&opening(challenge));
     let swapped = sealed(&opening(Challenge { nonce: [2; 16], ..challenge }));
     let newer = sealed(&opening(Challenge { made_ms: 4_000, ..challenge }));
-    assert_eq!(told(&mut service, 200, address(10), &open), [], "another port");
-    assert_eq!(told(&mut service, 200, SocketAddr::from(([192, 0, 2, 2], 9)), &open), [], "another address");
-    assert_eq!(told(&mut service, 200, address(9), &swapped), [], "another nonce");
-    assert_eq!(told(&mut service, 4_100, address(9), &newer), [], "another time");
-    assert_eq!(told(&mut service, 5_100, address(9), &open), [], "too late");
-    assert_eq!(told(&mut service, 50, address(9), &open), [], "made in the future");
+    assert_eq!(replies_to(&mut service, 200, address(10), &open), [], "another port");
+    assert_eq!(replies_to(&mut service, 200, SocketAddr::from(([192, 0, 2, 2], 9)), &open), [], "another address");
+    assert_eq!(replies_to(&mut service, 200, address(9), &swapped), [], "another nonce");
+    assert_eq!(replies_to(&mut service, 4_100, address(9), &newer), [], "another time");
+    assert_eq!(replies_to(&mut service, 5_100, address(9), &open), [], "too late");
+    assert_eq!(replies_to(&mut service, 50, address(9), &open), [], "made in the future");
     assert!(service.is_empty());
-    accepted(&told(&mut service, 5_099, address(9), &open));
+    accepted(&replies_to(&mut service, 5_099, address(9), &open));
 }
 
 #[test]
@@ -121,21 +121,21 @@ fn a_replayed_handshake_opens_no_second_session() {
     let mut service = service();
     let challenge = challenged(&mut service, 0, address(9), [1; 16]);
     let open = sealed(&opening(challenge));
-    let first = told(&mut service, 1, address(9), &open);
-    assert_eq!(told(&mut service, 100, address(9), &open), [], "not at any rate");
-    assert_eq!(told(&mut service, 101, address(9), &open), first, "the answer may have been lost");
+    let first = replies_to(&mut service, 1, address(9), &open);
+    assert_eq!(replies_to(&mut service, 100, address(9), &open), [], "not at any rate");
+    assert_eq!(replies_to(&mut service, 101, address(9), &open), first, "the answer may have been lost");
     assert_eq!(service.counts().sessions, 1);
     let (session, other) = (accepted(&first).session, accepted(&first).other);
     let (up, _) = session_keys(&secret(), &[1; 16], &other);
-    assert_eq!(told(&mut service, 102, address(9), &Close { session }.sealed(&up)).len(), 1);
-    assert_eq!(told(&mut service, 103, address(9), &Close { session }.sealed(&up)), [], "not at any rate");
+    assert_eq!(replies_to(&mut service, 102, address(9), &Close { session }.sealed(&up)).len(), 1);
+    assert_eq!(replies_to(&mut service, 103, address(9), &Close { session }.sealed(&up)), [], "not at any rate");
     service.advance(at_ms(3_110));
     assert!(service.is_empty());
-    assert_eq!(told(&mut service, 3_200, address(9), &open), [], "the session has ended");
+    assert_eq!(replies_to(&mut service, 3_200, address(9), &open), [], "the session has ended");
     service.advance(at_ms(20_000));
-    assert_eq!(told(&mut service, 20_000, address(9), &open), [], "and the challenge is too old");
+    assert_eq!(replies_to(&mut service, 20_000, address(9), &open), [], "and the challenge is too old");
     // Recorded at another receiver with the same secret, or before this one was started again.
-    assert_eq!(told(&mut self::service(), 3, address(9), &open), []);
+    assert_eq!(replies_to(&mut self::service(), 3, address(9), &open), []);
 }
 
 #[test]
@@ -144,12 +144,12 @@ fn no_more_sessions_are_open_than_may_be() {
     opened(&mut service, 0, address(1), [1; 16]);
     let (session, up, _) = opened(&mut service, 0, address(2), [2; 16]);
     let challenge = challenged(&mut service, 0, address(3), [3; 16]);
-    let replies = told(&mut service, 0, address(3), &sealed(&opening(challenge)));
+    let replies = replies_to(&mut service, 0, address(3), &sealed(&opening(challenge)));
     let key = secret().derive("greeting", &[]);
     let refusal = key.open(&replies[0].datagram).and_then(Refuse::decode).expect("a refusal");
     assert_eq!(refusal.reason, Reason::Busy);
-    told(&mut service, 1, address(2), &Close { session }.sealed(&up));
-    accepted(&told(&mut service, 2, address(3), &sealed(&opening(challenge))));
+    replies_to(&mut service, 1, address(2), &Close { session }.sealed(&up));
+    accepted(&replies_to(&mut service, 2, address(3), &sealed(&opening(challenge))));
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn what_is_out_of_bounds_is_refused() {
         (Open { unit: Span::ZERO, ..good }, Reason::Unsuitable),
         (Open { patience: Span::from_ms(100_000), ..good }, Reason::Unsuitable),
     ] {
-        let replies = told(&mut service, 1, address(1), &sealed(&open));
+        let replies = replies_to(&mut service, 1, address(1), &sealed(&open));
         let key = secret().derive("greeting", &[]);
         let refusal = key.open(&replies[0].datagram).and_then(Refuse::decode).expect("a refusal");
         assert_eq!(refusal.reason, reason, "{open:?}");
@@ -182,7 +182,7 @@ fn a_flood_of_greetings_is_answered_at_a_bounded_rate_and_kept_nowhere() {
     let mut answered = 0;
     for i in 0..20_000_u64 {
         let hello = Hello { nonce: u128::from(i).to_be_bytes() }.sealed(&key);
-        answered += told(&mut service, 1_000 + i / 10, address(i as u16), &hello).len() as u64;
+        answered += replies_to(&mut service, 1_000 + i / 10, address(i as u16), &hello).len() as u64;
     }
     assert!((2 * GREETINGS_PER_S..=3 * GREETINGS_PER_S + 1).contains(&answered), "{answered} in two seconds");
     assert_eq!(service.counts().unanswered, 20_000 - answered);
@@ -197,16 +197,16 @@ fn recorded_greetings_are_not_answered_and_keep_nobody_out_at_any_rate() {
     let key = secret().derive("greeting", &[]);
     let recorded: Vec<Vec<u8>> = (1..=3_u8).map(|i| Hello { nonce: [i; 16] }.sealed(&key)).collect();
     for hello in &recorded {
-        assert_eq!(told(&mut service, 0, address(9), hello).len(), 1, "the first time");
+        assert_eq!(replies_to(&mut service, 0, address(9), hello).len(), 1, "the first time");
     }
     let per_ms = 60;
     for ms in 1..=3_000 {
         for i in 0..per_ms {
-            assert_eq!(told(&mut service, ms, address(i), &recorded[usize::from(i) % 3]), []);
+            assert_eq!(replies_to(&mut service, ms, address(i), &recorded[usize::from(i) % 3]), []);
         }
         if ms % 1_000 == 0 {
             let (session, up, _) = opened(&mut service, ms, address(80), u128::from(ms).to_be_bytes());
-            assert_eq!(told(&mut service, ms, address(80), &Close { session }.sealed(&up)).len(), 1);
+            assert_eq!(replies_to(&mut service, ms, address(80), &Close { session }.sealed(&up)).len(), 1);
             service.advance(at_ms(ms));
         }
     }
@@ -235,13 +235,13 @@ fn data_counts_only_from_the_address_and_with_the_key_of_its_session() {
     Data { session, segment: Segment { flags, ..Segment::default() } }.write(&up, &mut syn);
     let mut forged = syn.clone();
     Data { session, segment: Segment { flags, ..Segment::default() } }.write(&down, &mut forged);
-    assert_eq!(told(&mut service, 1, address(8), &syn), []);
-    assert_eq!(told(&mut service, 1, address(9), &forged), [], "the key of the other direction");
-    assert_eq!(told(&mut service, 1, address(9), &syn[..DATA_HEADER - 1]), []);
+    assert_eq!(replies_to(&mut service, 1, address(8), &syn), []);
+    assert_eq!(replies_to(&mut service, 1, address(9), &forged), [], "the key of the other direction");
+    assert_eq!(replies_to(&mut service, 1, address(9), &syn[..DATA_HEADER - 1]), []);
     assert_eq!(service.counts().strangers, 3);
     service.advance(at_ms(1));
     assert_eq!(service.take_replies(), []);
-    told(&mut service, 1, address(9), &syn);
+    replies_to(&mut service, 1, address(9), &syn);
     service.advance(at_ms(1));
     assert_eq!(service.take_replies().len(), 1);
     assert_eq!(service.counts().strangers, 3);
@@ -258,7 +258,7 @@ fn silent_long_and_large_sessions_end_and_their_senders_are_told() {
         let send = |service: &mut Service, ms, segment| {
             let mut datagram = vec![0; 2000];
             let length = Data { session, segment }.write(&up, &mut datagram);
-            told(service, ms, address(9), &datagram[..length]);
+            replies_to(service, ms, address(9), &datagram[..length]);
         };
         send(&mut service, 0, Segment { flags: Flags::SYN, ..Segment::default() });
         if payload > 0 {
@@ -313,10 +313,14 @@ fn the_machines_of_the_core_carry_a_stream_over_it_through_losses() {
         }
     }
     assert!(sender.finished().is_some());
-    let word = told(&mut service, 60_000, address(9), &Close { session }.sealed(&up));
+    let word = replies_to(&mut service, 60_000, address(9), &Close { session }.sealed(&up));
     let closed = down.open(&word[0].datagram).and_then(Closed::decode).expect("the last word");
     assert_eq!((closed.session, closed.delivered_bytes), (session, 500_000));
-    assert_eq!(told(&mut service, 60_100, address(9), &Close { session }.sealed(&up)), word, "it may have been lost");
+    assert_eq!(
+        replies_to(&mut service, 60_100, address(9), &Close { session }.sealed(&up)),
+        word,
+        "it may have been lost"
+    );
 }
 
 proptest! {
@@ -352,7 +356,7 @@ proptest! {
             service.advance(at_ms(2));
         }
         if close {
-            told(&mut service, 3, address(9), &Close { session }.sealed(&up));
+            replies_to(&mut service, 3, address(9), &Close { session }.sealed(&up));
         }
         service.end(at_ms(4));
         prop_assert!(service.is_empty());
