@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -24,6 +25,7 @@ from weirlab.working import ProgressLog, at_work
 if TYPE_CHECKING:
     from weirlab import studies
     from weirlab.analysis.outcome import HotspotOutcome
+    from weirlab.comparisons import Paired
     from weirlab.errors import WeirlabError
     from weirlab.execution import Executor, Limits
     from weirlab.plots.style import Plot
@@ -305,8 +307,29 @@ class StudyResult(Result):
         return sensitivity_of(self.study)
 
     @cached_property
+    def _pairs(self) -> list[Paired]:
+        from weirlab.comparisons import pairs
+
+        return pairs(self.study)
+
+    @cached_property
+    def differences(self) -> pl.DataFrame | None:
+        """With `study.compare`: how each measure differs from that at the baseline, by seeds in common. None
+        where the study compares nothing.
+
+        Columns `point baseline measure unit baseline_mean mean difference low high pairs saved`: the
+        difference lies from `low` to `high` with 95 % confidence; seeds of their own would need `saved` times
+        the runs.
+        """
+        from weirlab.comparisons import pairs_frame
+
+        section = self.study.scenario.study
+        return None if section is None or section.compare is None else pairs_frame(self._pairs)
+
+    @cached_property
     def tables(self) -> Shelf[pl.DataFrame]:
-        """`points`, `runs`, `measures`, and `measures_by_level` with the levels beside each value."""
+        """`points`, `runs`, `measures`, `measures_by_level` with the levels beside each value, and
+        `differences` where levels are compared."""
         found = self.study
         makers = {
             "points": lambda: found.points,
@@ -318,6 +341,9 @@ class StudyResult(Result):
         }
         if found.failures.height:
             makers["failures"] = lambda: found.failures
+        if self.differences is not None:
+            apart = self.differences
+            makers["differences"] = lambda: apart
         if self.sensitivity is not None:
             table = self.sensitivity
             makers["sensitivity"] = lambda: table
@@ -349,6 +375,22 @@ class StudyResult(Result):
         }
         if self.sensitivity is not None:
             document["sensitivity"] = self.sensitivity.to_dicts()
+        if self.differences is not None:
+            document["differences"] = [_finite(row) for row in self.differences.to_dicts()]
+        if found.reached:
+            counts = found.replicates_of
+            document["precision"] = [
+                {
+                    "point": each.point,
+                    "replicates": counts.get(each.point, 0),
+                    "measure": each.measure,
+                    "of": "difference" if each.difference else "mean",
+                    "asked": each.asked.text,
+                    **_finite({"half_width": each.half_width}),
+                    "reached": each.reached,
+                }
+                for each in found.reached
+            ]
         return document
 
     def _sentences(self) -> Sequence[str]:
@@ -359,11 +401,13 @@ class StudyResult(Result):
     def blocks(self) -> list[Block]:
         """The measures by point, or how much each parameter matters."""
         from weirlab.report.page import Text
+        from weirlab.report.pairs import pair_table
         from weirlab.report.sensitivity import sensitivity_table, without_weights
         from weirlab.report.study import effect_table
 
+        compared = [pair_table(self.study, self._pairs)] if self._pairs else []
         if self.sensitivity is None:
-            return [effect_table(self.study)]
+            return [effect_table(self.study), *compared]
         texts = [Text(sentence) for sentence in without_weights(self.sensitivity)]
         return [sensitivity_table(self.study, self.sensitivity), *texts]
 
@@ -436,5 +480,15 @@ def study(
     result = StudyResult(found, directory, seconds=time.monotonic() - began, kept=kept)
     if result.sensitivity is not None:
         save_tables({"sensitivity": result.sensitivity}, directory / "tables")
+    if result.differences is not None:
+        save_tables({"differences": result.differences}, directory / "tables")
     write_json(directory / "result.json", result.document)
     return result
+
+
+def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with null for what JSON has no number for."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }

@@ -98,6 +98,7 @@ def run_points(
     """Run all points of a study, or those that an earlier sitting left open."""
     from weirlab.api.simulated import study
     from weirlab.errors import Interrupted, RunFailed
+    from weirlab.report.study import replicates_text
     from weirlab.results import new_directory
     from weirlab.studies import RunsPlan
 
@@ -132,7 +133,7 @@ def run_points(
     if continued:
         tell(f"continued {directory}")
     kept = result.study.kept
-    ran = f"{points} points of {len(result.seeds)} replicates"
+    ran = f"{points} points of {replicates_text(result.study)} replicates"
     ran += f", {points - kept} of them" if kept else ""
     typer.echo(
         f"{scenario.name}: {ran} in {result.seconds or 0.0:.2f} s"

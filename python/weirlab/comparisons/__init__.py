@@ -2,6 +2,7 @@
 
 from weirlab.comparisons.conditions import Condition, Judgement, condition, unmatched
 from weirlab.comparisons.differences import Difference, difference
+from weirlab.comparisons.pairs import Paired, pairs, pairs_frame
 from weirlab.comparisons.quantities import Compared, Quantity, compared
 from weirlab.comparisons.settings import Setting, settings
 
@@ -10,11 +11,14 @@ __all__ = [
     "Condition",
     "Difference",
     "Judgement",
+    "Paired",
     "Quantity",
     "Setting",
     "compared",
     "condition",
     "difference",
+    "pairs",
+    "pairs_frame",
     "settings",
     "unmatched",
 ]

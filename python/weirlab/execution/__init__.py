@@ -14,10 +14,11 @@ from weirlab.execution.batches import (
 )
 from weirlab.execution.executors import Executor, opened
 from weirlab.execution.pace import State
-from weirlab.execution.runner import Carried, Reader, carry
+from weirlab.execution.runner import Asking, Carried, Reader, carry
 
 __all__ = [
     "NO_LIMITS",
+    "Asking",
     "Batch",
     "Carried",
     "Executor",

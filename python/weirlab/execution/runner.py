@@ -56,7 +56,7 @@ _JOURNAL_S = 600.0
 _STOP_S = 5.0
 _STEPS = 1000
 
-_OPEN, _TAKEN, _DONE, _FAILED = range(4)
+_OPEN, _TAKEN, _DONE, _FAILED, _UNASKED = range(5)
 
 
 @dataclass
@@ -69,6 +69,8 @@ class Carried:
     """Places."""
     kept: int = 0
     """Places that were there before."""
+    kept_points: int = 0
+    """Points of which nothing was missing."""
     done: int = 0
     shared: int = 0
     """How many of these other plans had made."""
@@ -94,6 +96,21 @@ class Reader(Protocol):
         ...
 
 
+class Asking(Protocol):
+    """Reads rows as they come, and decides by them which replicates are wanted."""
+
+    columns: Sequence[str]
+    """The columns of the store that it needs."""
+
+    def read(self, rows: pl.DataFrame) -> None:
+        """Rows of results, each once."""
+
+    def asked(self) -> np.ndarray:
+        """How many replicates of each point are wanted, from the first, in the order of the plan: never fewer
+        than before, and the same for the same results."""
+        ...
+
+
 Tell = Callable[[str], object]
 Judge = Callable[[float, int, int], None]
 
@@ -109,6 +126,7 @@ def carry(
     judge: Judge | None = None,
     told: Tell | None = None,
     reader: Reader | None = None,
+    asking: Asking | None = None,
 ) -> Carried:
     """Execute what a store lacks of a plan.
 
@@ -123,13 +141,14 @@ def carry(
             raise to stop.
         told: Given a line on whatever happens, and how far it is every ten minutes.
         reader: Given the results as they come.
+        asking: Decides by the results which replicates are wanted. Default: all of the plan.
 
     Raises:
         InputError: There is no such executor, or nobody can work.
         Interrupted: Ctrl-C. What has ended is in the store.
         WeirlabError: The store cannot be written.
     """
-    return _Runner(plan, store, limits, progress, told or str, reader).run(on, threads, judge)
+    return _Runner(plan, store, limits, progress, told or str, reader, asking).run(on, threads, judge)
 
 
 class _Runner:
@@ -141,9 +160,12 @@ class _Runner:
         progress: Callable[[int, int], None] | None,
         told: Tell,
         reader: Reader | None,
+        asking: Asking | None,
     ) -> None:
         self._plan = plan
         self._reader = reader
+        self._asking = asking
+        self._readers = [each for each in (asking, reader) if each is not None]
         self._pace = Pace()
         self._detailed = self._journalled = time.monotonic()
         self._store = store
@@ -157,7 +179,9 @@ class _Runner:
         self._sitting = f"{socket.gethostname()}-{os.getpid()}-{moment}-{os.urandom(2).hex()}"
         count = len(plan.order) * plan.replicates
         self._state = np.zeros(count, dtype=np.uint8)
-        self._read = np.zeros(count if reader is not None else 0, dtype=bool)
+        if asking is not None:
+            self._state[:] = _UNASKED
+        self._read = np.zeros(count if self._readers else 0, dtype=bool)
         self._place_of = np.full(int(plan.order.max(initial=-1)) + 1, -1, dtype=np.int64)
         self._place_of[plan.order] = np.arange(len(plan.order))
         self._seen: set[str] = set()
@@ -176,7 +200,9 @@ class _Runner:
         self._met_another: bool | None = None
         self._look()
         self._met_another = False
+        self._ask()
         self._result.kept = int((self._state == _DONE).sum())
+        self._result.kept_points = int((self._by_point() >= _DONE).all(axis=1).sum())
 
     # --- what is known
 
@@ -184,7 +210,8 @@ class _Runner:
         """Mark what is in the store, whoever put it there."""
         began = time.monotonic()
         columns = ["plan", "point", "replicate", "status", "sitting"]
-        columns += [] if self._reader is None else self._reader.columns
+        for each in self._readers:
+            columns += [name for name in each.columns if name not in columns]
         for rows in self._store.fresh(self._seen, columns):
             rows = rows.filter(rows["plan"] == self._id)
             ended = rows["status"].is_in(["ok", "impossible"]).to_numpy()
@@ -198,18 +225,38 @@ class _Runner:
                 # Another runner is at it: go on elsewhere.
                 self._met_another = True
                 self._next = random.SystemRandom().randrange(len(self._state))
-            if self._reader is not None:
+            if self._readers:
                 new = fits.copy()
                 new[fits] = ended & ~self._read[places]
                 self._read[places[ended]] = True
-                self._reader.read(rows.filter(pl.Series(new)))
+                for each in self._readers:
+                    each.read(rows.filter(pl.Series(new)))
             failures = places[~ended & mine]
             self._state[failures] = _FAILED
             self._state[places[ended]] = _DONE
         self._looked = time.monotonic()
         self._look_took_s = self._looked - began
 
+    def _by_point(self) -> np.ndarray:
+        """The states of the places, shape (points, replicates)."""
+        return self._state.reshape(len(self._plan.order), self._plan.replicates)
+
+    def _ask(self) -> None:
+        """Open what is wanted now."""
+        if self._asking is None:
+            return
+        asked = np.arange(self._plan.replicates) < self._asking.asked()[:, np.newaxis]
+        states = self._by_point()
+        states[asked & (states == _UNASKED)] = _OPEN
+        self._result.planned = int(asked.sum())
+
     def _left(self) -> int:
+        """Places that have not ended. When there are none, more may be wanted."""
+        left = int((self._state < _DONE).sum())
+        if left or self._asking is None:
+            return left
+        self._look()
+        self._ask()
         return int((self._state < _DONE).sum())
 
     def _note(self, text: str) -> None:
@@ -243,7 +290,7 @@ class _Runner:
             self._look()
             raise Interrupted("interrupted") from None
         self._look()
-        self._result.done = int((self._state == _DONE).sum()) - self._result.kept
+        self._result.done = max(0, int((self._state == _DONE).sum()) - self._result.kept)
         self._result.failed = int((self._state == _FAILED).sum())
         return self._result
 
@@ -355,10 +402,19 @@ class _Runner:
             if not ahead.any():
                 return ()
         first = self._next + int(ahead.argmax())
+        if self._asking is not None:
+            return self._gathered(first, many)
         window = self._state[first : first + many] == _OPEN
         length = len(window) if window.all() else int((~window).argmax())
         self._next = first + length
         return ((first, first + length),)
+
+    def _gathered(self, first: int, many: int) -> Ranges:
+        """So many open places from `first`, where points have other places between them."""
+        stop = min(len(self._state), first + many * self._plan.replicates)
+        places = np.flatnonzero(self._state[first:stop] == _OPEN)[:many] + first
+        self._next = int(places[-1]) + 1
+        return tuple((int(run[0]), int(run[-1]) + 1) for run in _runs(places))
 
     def _still_open(self, places: Ranges) -> Ranges:
         """The places without those that somebody else has finished meanwhile."""
@@ -455,8 +511,8 @@ class _Runner:
 
     def _report(self, more: float = 0.0) -> None:
         if self._progress is not None:
-            ended = int((self._state >= _DONE).sum())
-            total = len(self._state) * _STEPS
+            ended = int(((self._state == _DONE) | (self._state == _FAILED)).sum())
+            total = int((self._state != _UNASKED).sum()) * _STEPS
             self._progress(min(total, round((ended + more) * _STEPS)), total)
         now = time.monotonic()
         if now - self._detailed >= _DETAIL_S:
@@ -470,7 +526,8 @@ class _Runner:
 
     def state(self, more: float = 0.0) -> State:
         """How far it is; `more` runs are done that nobody has told of yet."""
-        ended, planned = int((self._state >= _DONE).sum()), len(self._state)
+        ended = int(((self._state == _DONE) | (self._state == _FAILED)).sum())
+        planned = int((self._state != _UNASKED).sum())
         rate = self._pace.rate_per_s(ended + more)
         return State(
             done=ended,

@@ -7,6 +7,7 @@ from functools import partial
 import polars as pl
 
 from weirlab.analysis.boundaries import boundaries
+from weirlab.comparisons import pairs
 from weirlab.measures.rows import FRAMES
 from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import Plot
@@ -27,6 +28,7 @@ from weirlab.report.page import (
     number,
     percent,
 )
+from weirlab.report.pairs import pair_sections, pair_sentence, precision_sentence
 from weirlab.report.sensitivity import sensitivity_sections
 from weirlab.report.shared import (
     SAME,
@@ -49,7 +51,9 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots."""
     factors = _factors(study)
     lead: list[Block] = [*status_callouts(manifest)]
-    replicates = len(study.seeds)
+    replicates = replicates_text(study)
+    if precision := precision_sentence(study):
+        lead.append(Text(precision))
     lead.append(
         Numbers(
             [
@@ -61,8 +65,8 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
                 ),
                 Card(
                     "Replicates",
-                    str(replicates),
-                    f"seeds {study.seeds[0]} … {study.seeds[-1]}, the same for all points",
+                    replicates,
+                    f"seeds {study.seeds[0]} … {_last_seed(study)}, the same for all points",
                 ),
                 _losses(study),
                 *_extremes(study),
@@ -71,7 +75,8 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
     )
     sections = [Section("Results", [effect_table(study)])]
     found, plots = sensitivity_sections(study)
-    sections = [*found, *sections]
+    compared, compared_plots = pair_sections(study, pairs(study))
+    sections = [*compared, *found, *sections]
     # The points of a design fill a space: no level of a parameter is met twice.
     effects = [] if _has_design(study) else effect_plots(study.points, study.measures, factors)
     maps = (
@@ -102,17 +107,21 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
         footer=footer(study.provenance),
         story=_story(study),
     )
-    return page, [*plots, *maps, *effects]
+    return page, [*compared_plots, *plots, *maps, *effects]
 
 
 def study_sentences(study: Study) -> list[str]:
     """How much was run and lost, and between which values the first measures lie."""
     points = f"{study.points.height}" + ("" if study.complete else f" of {study.planned}")
     losses = _losses(study)
-    many = f"{points} points of {len(study.seeds)} replicates"
+    many = f"{points} points of {replicates_text(study)} replicates"
     sentences = [f"{card.label}: {card.value}, {card.detail}." for card in _extremes(study)]
     lost = f"{losses.value} dropped frames {losses.detail}" if losses.tone != "good" else losses.detail
     sentences.insert(0, f"{many}: {lost}.")
+    if precision := precision_sentence(study):
+        sentences.insert(0, precision)
+    if compared := pairs(study):
+        sentences.insert(0, pair_sentence(study, compared))
     if _nothing_random(study):
         sentences.append(SAME)
     if many_failed := study.failures.height:
@@ -128,6 +137,20 @@ def study_sentences(study: Study) -> list[str]:
             "the result."
         )
     return sentences
+
+
+def replicates_text(study: Study) -> str:
+    """How many replicates points have: one number, or the least and the greatest."""
+    counts = set(study.replicates_of.values()) if study.reached else set()
+    if not counts:
+        return str(len(study.seeds))
+    return f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} … {max(counts)}"
+
+
+def _last_seed(study: Study) -> int:
+    if not study.reached:
+        return study.seeds[-1]
+    return study.seeds[max(study.replicates_of.values(), default=1) - 1]
 
 
 def _has_design(study: Study) -> bool:
@@ -187,8 +210,12 @@ def effect_table(study: Study) -> Table:
         reported = [abs(value) for (_, measure), each in values.items() if measure == name for value in each]
         shown[name] = display_unit(units[name], max(reported, default=0.0))
     rows = []
+    counts = study.replicates_of
+    sequential = bool(study.reached)
     for point in study.points.iter_rows(named=True):
         cells = [str(point[factor]) for factor in factors] or [str(point["point"])]
+        many = counts.get(point["point"], 0) if sequential else len(study.seeds)
+        cells += [str(many)] if sequential else []
         for name in names:
             interval = mean_interval(values.get((point["point"], name), []))
             factor = shown[name][0]
@@ -199,8 +226,8 @@ def effect_table(study: Study) -> Table:
             if interval.count > 1:
                 mean, half = interval.mean * factor, interval.half_width * factor
                 text = f"{mean_text(mean, half)} {half_width_text(mean, half)}"
-            if interval.count < len(study.seeds):
-                text += f" ({interval.count} of {len(study.seeds)})"
+            if interval.count < many:
+                text += f" ({interval.count} of {many})"
             cells.append(text)
         rows.append(cells)
     several = len(study.seeds) > 1
@@ -208,11 +235,12 @@ def effect_table(study: Study) -> Table:
         "Measures by point" + (": mean ± half of the 95 % interval" if several else ""),
         [
             *(Column(_short(factor), numeric=False) for factor in factors or ["point"]),
+            *([Column("runs")] if sequential else []),
             *(Column(name, shown[name][1]) for name in names),
         ],
         rows,
         where="tables/measures.parquet",
-        note=f"{len(study.seeds)} replicates each; Student's t. Behind a mean of fewer: how many."
+        note=f"{replicates_text(study)} replicates each; Student's t. Behind a mean of fewer: how many."
         + (f" {SAME}" if _nothing_random(study) else "")
         if several
         else "One replicate each.",

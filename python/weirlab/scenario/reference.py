@@ -30,7 +30,7 @@ from weirlab.measures import registry
 from weirlab.scenario import completing, control, model, network, plan, record, testbeds, traffic
 from weirlab.scenario.control import bcn, dcqcn, limiter, qcn
 from weirlab.scenario.network import aqm, buffers, classes, delays, events, path, switching
-from weirlab.scenario.plan import Level, design
+from weirlab.scenario.plan import Level, design, precision
 from weirlab.scenario.traffic import controllers, hotspots, messages, probing, rapid
 
 _MODULES = (
@@ -51,6 +51,7 @@ _MODULES = (
     model,
     network,
     path,
+    precision,
     plan,
     probing,
     qcn,
@@ -87,6 +88,7 @@ _SCALARS: list[tuple[Any, str]] = [
     (values.Window, "range of times"),
     (values.SizeRange, "range of sizes"),
     (design.Ends, "range of numbers"),
+    (precision.AnyHalfWidth, "width"),
     (base.Name, "name"),
     (base.TrafficSelector, "traffic"),
     (base.Selector, "nodes"),

@@ -64,6 +64,7 @@ from weirlab.stats.samples import (
     quantile,
     spread,
 )
+from weirlab.stats.sequential import enough
 from weirlab.stats.streams import (
     CpuCost,
     DurationTrend,
@@ -106,6 +107,7 @@ __all__ = [
     "duration_trend",
     "ecdf",
     "effective_window",
+    "enough",
     "fit_exponential",
     "fit_exponential_counts",
     "fit_line",

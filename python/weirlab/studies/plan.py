@@ -20,6 +20,7 @@ from weirlab.scenario import Scenario
 from weirlab.scenario.loading import loads
 from weirlab.scenario.plan import Level
 from weirlab.scenario.plan.combinations import Impossible, Point, design_levels, possible
+from weirlab.scenario.plan.precision import LEAST_REPLICATES
 from weirlab.scenario.sections import follows_from
 from weirlab.store import COUNTS, Row
 
@@ -67,8 +68,16 @@ class RunsPlan:
         if scenario.study is None:
             raise InputError(f"{scenario.name}: has no 'study' section")
         self.scenario = scenario
-        self.seeds = replicate_seeds(seed, replicates)
-        self.replicates = replicates
+        self.least = replicates
+        """Replicates of every point."""
+        until = scenario.study.until
+        if until is not None and replicates < LEAST_REPLICATES:
+            raise InputError(
+                f"at least {LEAST_REPLICATES} replicates with 'study.until' (got {replicates}): intervals of "
+                "fewer are too uncertain to end by"
+            )
+        self.replicates = replicates if until is None else max(until.most, replicates)
+        self.seeds = replicate_seeds(seed, self.replicates)
         self._study = scenario.study
         self._base = scenario.assign({"study": None})
         self._combinations = list(self._study.combinations())
@@ -78,7 +87,8 @@ class RunsPlan:
         count = len(self._combinations)
         # The first point of each combination, then the second of each, and so on: what an interrupted study
         # leaves then covers all combinations.
-        self.order = np.arange(count * self._rows).reshape(count, self._rows).T.ravel()
+        order = np.arange(count * self._rows).reshape(count, self._rows).T.ravel()
+        self.order = order[[self._is_in(int(number)) for number in order]] if self._study.where else order
 
     def document(self) -> dict[str, Any]:
         """See `weirlab.execution.Plan`."""
@@ -87,8 +97,14 @@ class RunsPlan:
             "name": self.scenario.name,
             "scenario": self.scenario.as_written(),
             "seed": self.seeds[0],
-            "replicates": self.replicates,
+            "replicates": self.least,
         }
+
+    def _is_in(self, number: int) -> bool:
+        """Whether the conditions of the study leave a point in."""
+        combination, row = divmod(number, self._rows)
+        _, names, levels = self._combinations[combination]
+        return self._study.has_row(self._study.known(names, levels), self._design(combination)[row])
 
     def lists_impossible(self) -> bool:
         """See `weirlab.execution.Plan`."""
@@ -137,9 +153,10 @@ class RunsPlan:
             points, _ = possible(self.scenario, resolve)
             self._checked = {point.number: point.base for point in points if not point.changes}
             return
-        for combination in np.linspace(0, len(self._combinations) - 1, _CHECKED).astype(int):
+        _, places = np.unique(self.order // self._rows, return_index=True)
+        for place in places[np.linspace(0, len(places) - 1, _CHECKED).astype(int)]:
             try:
-                resolve(self.point(int(combination) * self._rows).scenario)
+                resolve(self.point(int(self.order[place])).scenario)
             except ScenarioError:
                 if not self.lists_impossible():
                     raise

@@ -21,6 +21,7 @@ from weirlab.store import Store, engine
 from weirlab.studies import journalled
 from weirlab.studies.intervals import Intervals
 from weirlab.studies.plan import RunsPlan
+from weirlab.studies.sequential import Sequential
 from weirlab.studies.study import ABOUT, IMPOSSIBLE, Study, about_in, found_in
 from weirlab.working import at_work, left_over
 
@@ -84,6 +85,7 @@ def run_study(
         estimated(scenario.assign({"study": None}), first, many, threads, points=1).refuse()
     plan = RunsPlan(scenario, first, many)
     plan.check()
+    until = scenario.study.until
 
     def work(kept: Store, told: Callable[[str], object]) -> Carried:
         return carry(
@@ -96,6 +98,7 @@ def run_study(
             judge=_judging(plan, judge),
             told=told,
             reader=Intervals() if many > 1 and progress is not None else None,
+            asking=Sequential(plan) if until is not None else None,
         )
 
     if directory is None:
@@ -116,7 +119,8 @@ def run_study(
         manifest = replace(manifest.begun_in(directory), replicates=len(plan.seeds))
         manifest.write(directory)
         journal = _Journal(directory / _JOURNAL)
-        journal(f"{len(plan.order)} points of {many} replicates on {on or 'local'}, store {kept.url}")
+        up_to = "" if until is None else f" to {plan.replicates}"
+        journal(f"{len(plan.order)} points of {many}{up_to} replicates on {on or 'local'}, store {kept.url}")
         try:
             with _keeping(plan, kept):
                 study, carried = _executed(plan, kept, work, provenance, journal)
@@ -166,7 +170,7 @@ def _executed(
         scenario=plan.scenario,
         seeds=plan.seeds,
         provenance=provenance,
-        kept=(carried.kept + carried.shared) // plan.replicates,
+        kept=carried.kept_points + carried.shared // plan.replicates,
         notes=tuple(carried.notes),
         **found,
     )
@@ -180,7 +184,7 @@ def _ending(carried: Carried) -> tuple[Status, str]:
 
 
 def _judging(plan: RunsPlan, judge: Judge | None) -> Callable[[float, int, int], None] | None:
-    runs = len(plan.order) * plan.replicates
+    runs = len(plan.order) * plan.least
     if runs < _MANY:
         return None
 
@@ -254,7 +258,8 @@ def _extends(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
         return False
     old, new = dict(then["study"]), dict(here["study"])
     for each in (old, new):
-        each.pop("replicates", None)
+        for free in ("replicates", "until", "compare", "where"):
+            each.pop(free, None)
     levels, more = old.pop("factors", {}), new.pop("factors", {})
     return old == new and all(
         factor in more and all(more[factor].get(name) == value for name, value in some.items())

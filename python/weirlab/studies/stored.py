@@ -154,4 +154,4 @@ def _planned(document: dict[str, Any]) -> int | None:
     if document.get("kind") != "runs":
         return None
     plan = plan_of(document)
-    return len(plan.order) * plan.replicates
+    return len(plan.order) * plan.least

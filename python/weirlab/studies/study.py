@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from weirlab.errors import InputError
@@ -19,6 +20,7 @@ from weirlab.scenario.plan.combinations import Impossible
 from weirlab.store import COUNTS, Store
 from weirlab.studies import journalled
 from weirlab.studies.plan import RunsPlan, plan_of
+from weirlab.studies.sequential import Reached, Sequential
 
 ABOUT = "study.json"
 IMPOSSIBLE = "impossible.json"
@@ -57,8 +59,15 @@ class Study:
     impossible: tuple[Impossible, ...]
     """Combinations of the factors that cannot be, where the study lists them."""
     provenance: Provenance
+    reached: tuple[Reached, ...] = ()
+    """With `until`: how precise each point became."""
     notes: tuple[str, ...] = ()
     """What went wrong on the way, such as workers that were lost, in sentences."""
+
+    @property
+    def replicates_of(self) -> dict[int, int]:
+        """How many replicates each point has that gave a result, by its number."""
+        return dict(self.runs.group_by("point", maintain_order=True).len().iter_rows())
 
     @property
     def complete(self) -> bool:
@@ -136,8 +145,11 @@ def found_in(store: Store, plan: RunsPlan, name: str, engine: str) -> dict[str, 
     """The fields of a `Study` that a store knows of a plan."""
     columns = ["point", "replicate", "seed", "status", "reason", *COUNTS, "measures"]
     rows = store.rows(plan=name, made_by=engine, columns=columns)
-    many = rows.group_by("point", maintain_order=True).len()
-    whole = many.filter(pl.col("len") == plan.replicates).get_column("point")
+    asked, reached = asked_of(plan, rows)
+    rows = rows.join(asked, on="point", how="inner", maintain_order="left")
+    rows = rows.filter(pl.col("replicate") < pl.col("asked"))
+    many = rows.group_by("point", "asked", maintain_order=True).len()
+    whole = many.filter(pl.col("len") == pl.col("asked")).get_column("point")
     rows = rows.filter(pl.col("point").is_in(whole.implode()))
     good = rows.filter(pl.col("status") == "ok")
     impossible = rows.filter(pl.col("status") == "impossible").unique("point", maintain_order=True)
@@ -174,7 +186,23 @@ def found_in(store: Store, plan: RunsPlan, name: str, engine: str) -> dict[str, 
         "measures": measures,
         "failures": failures.select(list(FAILURES)),
         "impossible": tuple(Impossible(dict(each), reason) for each, reason in excluded.items()),
+        "reached": reached,
     }
+
+
+def asked_of(plan: RunsPlan, rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Reached, ...]]:
+    """How many replicates each point is to have, by what is there (columns `point asked`), and how precise
+    those points became that have them."""
+    until = plan.scenario.study is not None and plan.scenario.study.until is not None
+    reached: tuple[Reached, ...] = ()
+    counts = np.full(len(plan.order), plan.replicates)
+    if until:
+        sequential = Sequential(plan)
+        sequential.read(rows.filter(pl.col("status").is_in(["ok", "impossible"])))
+        counts = sequential.asked()
+        reached = tuple(sequential.reached())
+    schema = {"point": pl.UInt32, "asked": pl.Int64}
+    return pl.DataFrame({"point": plan.order, "asked": counts}, schema=schema), reached
 
 
 def _saved(tables: Path, directory: Path, plan: RunsPlan) -> dict[str, Any]:
@@ -189,8 +217,21 @@ def _saved(tables: Path, directory: Path, plan: RunsPlan) -> dict[str, Any]:
         read_json(directory / IMPOSSIBLE)["combinations"] if (directory / IMPOSSIBLE).exists() else []
     )
     each = max(1, len(plan.order) // max(1, len({tuple(plan.factors(int(n)).items()) for n in plan.order})))
+    if plan.scenario.study is not None and plan.scenario.study.until is not None:
+        found["reached"] = _reached_in(found, plan)
     return {
         **found,
         "planned": len(plan.order) - len(impossible) * each,
         "impossible": tuple(Impossible(**one) for one in impossible),
     }
+
+
+def _reached_in(found: Mapping[str, pl.DataFrame], plan: RunsPlan) -> tuple[Reached, ...]:
+    """How precise points became, from the tables."""
+    values = found["measures"].group_by("point", "replicate").agg(measures=pl.struct("measure", "value"))
+    rows = (
+        found["runs"]
+        .select(pl.col("point").cast(pl.UInt32), pl.col("replicate").cast(pl.UInt32), status=pl.lit("ok"))
+        .join(values, on=["point", "replicate"], how="left", maintain_order="left")
+    )
+    return asked_of(plan, rows)[1]

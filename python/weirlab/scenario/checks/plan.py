@@ -6,13 +6,17 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from weirlab.errors import Problem, ScenarioError
+from weirlab.errors import Problem, ScenarioError, UnitError
 from weirlab.measures.base import FlowMeasure
 from weirlab.scenario.file.problems import did_you_mean, listed
 from weirlab.scenario.model import split_path
 from weirlab.scenario.network.layout import Layout
 from weirlab.scenario.network.selecting import Fault, Where, traffic_amiss
 from weirlab.scenario.plan import Binary, Goal, Mdr, Mlr, Search, Study, Weir
+from weirlab.scenario.plan.combinations import design_levels
+from weirlab.scenario.plan.conditions import as_condition, unknown_words
+from weirlab.scenario.plan.design import LatinHypercube
+from weirlab.scenario.plan.precision import LEAST_REPLICATES, MOST_REPLICATES
 from weirlab.scenario.plan.presets import PRESETS
 from weirlab.scenario.plan.strict import lenient
 from weirlab.scenario.testbeds import Netns
@@ -183,7 +187,13 @@ def check_study(scenario: Scenario) -> list[Problem]:
                     problems.append(scenario.problem_at(path, NEEDS_FLOWS.format("study")))
             except ScenarioError as error:
                 problems += [_in_level(scenario, path, problem) for problem in error.problems]
-    beyond = [*_exclusions(scenario.study), *_replacements(scenario.study)]
+    beyond = [
+        *_exclusions(scenario.study),
+        *_replacements(scenario.study),
+        *_conditions(scenario.study),
+        *_compared(scenario.study),
+        *_precision(scenario),
+    ]
     problems += [scenario.problem_at(path, message) for path, message in beyond]
     return [*problems, *_design_problems(scenario, base)]
 
@@ -248,9 +258,112 @@ def _exclusions(study: Study) -> Iterator[Fault]:
                 if name not in known[factor]:
                     hint = did_you_mean(name, known[factor]) or f"; there are {listed(known[factor])}"
                     faults.append((path, f"'{factor}' has no level '{name}'{hint}"))
-    if not faults and study.exclude and next(study.combinations(), None) is None:
+    if not faults and study.exclude and not study.where and next(study.combinations(), None) is None:
         faults.append((("study", "exclude"), "leaves no combination of levels"))
     yield from faults
+
+
+def _conditions(study: Study) -> Iterator[Fault]:
+    """Faults of `where`: what cannot be read, names nothing, or makes no sense at some combination."""
+    if not study.where:
+        return
+    everywhere = study.model_copy(update={"where": ()})
+    combinations = list(everywhere.combinations())
+    names = frozenset(level.name for levels in study.factors.values() for level in levels)
+    known: dict[str, str] = {}
+    for _, factors, levels in combinations:
+        known.update(everywhere.known(factors, levels))
+    parameters = dict(next(design_levels(everywhere, combinations[0][0]), {})) if combinations else {}
+    faulty = False
+    for i, text in enumerate(study.where):
+        path: Where = ("study", "where", i)
+        try:
+            condition = as_condition(text)
+            if amiss := unknown_words(condition, {**known, **parameters}, names):
+                raise UnitError(amiss)
+            spoken_of = [name for name in parameters if condition.mentions(name)]
+            if spoken_of and not isinstance(study.design, LatinHypercube):
+                raise UnitError(
+                    f"speaks of '{spoken_of[0]}', a parameter of the design, whose points belong together: "
+                    "with one of them left out there is no result; a latin-hypercube can do without"
+                )
+            for _, factors, levels in combinations:
+                here = everywhere.known(factors, levels)
+                try:
+                    condition.holds({**here, **parameters})
+                except UnitError as error:
+                    at = ", ".join(f"{factor} {name}" for factor, name in factors.items())
+                    raise UnitError(f"at {at}: {error}" if at else str(error)) from None
+        except UnitError as error:
+            faulty = True
+            yield path, str(error)
+    if not faulty and next(study.combinations(), None) is None:
+        yield ("study", "where"), "leaves no combination of levels"
+
+
+def _compared(study: Study) -> Iterator[Fault]:
+    """Faults of `compare`."""
+    if study.compare is None:
+        return
+    factor, baseline = study.compare.factor, study.compare.baseline
+    if factor not in study.factors:
+        hint = did_you_mean(factor, study.factors) or f"; there are {listed(study.factors) or 'none'}"
+        yield ("study", "compare", "factor"), f"there is no factor '{factor}'{hint}"
+        return
+    if isinstance(study.design, LatinHypercube):
+        yield (
+            ("study", "compare"),
+            "a latin-hypercube has other points for each level: nothing is paired; compare factors alone",
+        )
+    names = [level.name for level in study.factors[factor]]
+    if len(names) < 2:
+        yield ("study", "compare", "factor"), f"'{factor}' has one level; a comparison needs two"
+    if baseline is not None and baseline not in names:
+        hint = did_you_mean(baseline, names) or f"; there are {listed(names)}"
+        yield ("study", "compare", "baseline"), f"'{factor}' has no level '{baseline}'{hint}"
+
+
+def _precision(scenario: Scenario) -> Iterator[Fault]:
+    """Faults of `until`."""
+    study = scenario.study
+    if study is None or study.until is None:
+        return
+    until = study.until
+    at: Where = ("study", "until")
+    if scenario.search is not None or scenario.campaign is not None:
+        what = "search" if scenario.search is not None else "campaign"
+        yield at, f"a {what} is repeated `replicates` times, whatever it finds; leave this out"
+        return
+    if study.replicates < LEAST_REPLICATES:
+        yield (
+            ("study", "replicates"),
+            f"with 'until', at least {LEAST_REPLICATES}: intervals of fewer are too uncertain to end by (got "
+            f"{study.replicates})",
+        )
+    if until.most <= study.replicates:
+        yield (*at, "most"), f"is more than 'replicates', which is {study.replicates} (got {until.most})"
+    if until.most > MOST_REPLICATES:
+        yield (*at, "most"), f"at most 1 000 000 (got {until.most})"
+    if not until.half_widths and not until.differences:
+        yield at, "asks for nothing; write 'half_widths: {NAME: 5 %}' with the name of a measure"
+    if until.differences and study.compare is None:
+        yield (*at, "differences"), "of what? write 'compare: {factor: NAME}' beside it"
+    for field, asked in until.asked().items():
+        for name, width in asked.items():
+            path: Where = (*at, field, name)
+            if name not in scenario.measure:
+                hint = (
+                    did_you_mean(name, scenario.measure)
+                    or f"; there are {listed(scenario.measure) or 'none'}"
+                )
+                yield path, f"there is no measure '{name}'{hint}"
+            elif not width.fits(unit := scenario.measure[name].unit):
+                example = {"ps": "'20 us'", "B": "'1 kB'", "bit/s": "'1 Mbit/s'", "frame/s": "'1 kframe/s'"}
+                own = example.get(unit, "a plain number, such as '0.001'")
+                yield (
+                    path,
+                    f"does not fit '{name}'; write {own} or a share of the mean, '5 %' (got '{width.text}')",
+                )
 
 
 def _design_problems(scenario: Scenario, base: Scenario) -> list[Problem]:

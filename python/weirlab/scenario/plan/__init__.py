@@ -8,7 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
@@ -23,7 +30,9 @@ from weirlab.fields.values import (
     PositiveFrameRate,
     PositiveSpan,
 )
+from weirlab.scenario.plan.conditions import Condition, as_condition
 from weirlab.scenario.plan.design import AnyDesign
+from weirlab.scenario.plan.precision import Compare, Until
 from weirlab.scenario.plan.presets import PRESETS, Terms
 from weirlab.scenario.plan.strict import strictly
 from weirlab.units import Span
@@ -376,26 +385,77 @@ class _Excluded:
         return {"type": "object", "minProperties": 1, "additionalProperties": levels}
 
 
+def _one_or_several(given: Any) -> Any:
+    return (given,) if isinstance(given, str) else given
+
+
+_TEXTS = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+
+
 class Study(Model):
     """Repetitions of the scenario over combinations of factor levels."""
 
     replicates: Count = 1
-    """Runs of each combination, with seeds one after the other."""
+    """Runs of each combination, with seeds one after the other; with `until` the least number."""
+    until: Until | None = None
+    """More replicates of a point, as long as its intervals are wider than asked. Absent: `replicates`."""
+    compare: Compare | None = None
+    """Differences between the levels of a factor, seed by seed. Absent: none."""
     factors: Annotated[Named[tuple[Level, ...]], _Factors()] = Named()
     """Levels by path, or by a name of your own where each level is a set of assignments."""
     exclude: tuple[Annotated[Named[tuple[str, ...]], _Excluded()], ...] = ()
     """Combinations that are left out: those that have one of the levels named of each factor named."""
+    where: Annotated[tuple[str, ...], BeforeValidator(_one_or_several), _TEXTS] = ()
+    """Conditions that every point fulfils, such as `limit >= 15 kB or load < 90 %`; one, or a list."""
     design: AnyDesign | None = None
     """Points in a space of parameters, for each combination of the factors. Absent: these alone."""
     impossible: Literal["refuse", "list"] = "refuse"
     """Combinations of factors that cannot be: the study is refused, or they are listed with the reason."""
 
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What `where` says. Raises UnitError where that cannot be read."""
+        return tuple(map(as_condition, self.where))
+
+    def pair(self, levels: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], bool] | None:
+        """What points have in common that are compared with each other, and whether the one with these levels
+        is their baseline; None where nothing is compared."""
+        if self.compare is None:
+            return None
+        rest = tuple((name, level) for name, level in levels.items() if name != self.compare.factor)
+        return rest, levels[self.compare.factor] == self.baseline
+
+    @property
+    def baseline(self) -> str:
+        """The level from which `compare` counts; empty where nothing is compared."""
+        if self.compare is None:
+            return ""
+        return self.compare.baseline or self.factors[self.compare.factor][0].name
+
+    def known(self, names: Mapping[str, str], levels: Sequence[Level]) -> dict[str, str]:
+        """What conditions may speak of at a combination: texts by factor, and by path that a level sets."""
+        paths = {path: label(_thawed(value)) for each in levels for path, value in each.assignments.items()}
+        return {**paths, **names}
+
+    def has_row(self, known: Mapping[str, str], row: Mapping[str, str]) -> bool:
+        """Whether a point of the design is in the study, at a combination of which this is `known`."""
+        given = self._of_rows
+        return not given or all(each.holds({**known, **row}) for each in given)
+
+    @property
+    def _of_rows(self) -> tuple[Condition, ...]:
+        """Conditions that speak of parameters of the design."""
+        parameters = self.design.parameters if self.design is not None else ()
+        return tuple(each for each in self.conditions if any(map(each.mentions, parameters)))
+
     def combinations(self) -> Iterator[tuple[int, dict[str, str], tuple[Level, ...]]]:
         """The combinations of levels that are not left out: the place of each among all, the names of its
         levels by factor, and the levels."""
+        of_rows = self._of_rows
+        given = [each for each in self.conditions if each not in of_rows]
         for place, levels in enumerate(itertools.product(*self.factors.values())):
             names = {factor: level.name for factor, level in zip(self.factors, levels, strict=True)}
             if not any(
                 all(names[factor] in reported for factor, reported in each.items()) for each in self.exclude
-            ):
+            ) and all(each.holds(self.known(names, levels)) for each in given):
                 yield place, names, levels

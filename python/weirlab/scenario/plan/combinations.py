@@ -60,9 +60,14 @@ def possible(scenario: Scenario, check: Callable[[Scenario], object]) -> tuple[l
     for place, names, levels in study.combinations():
         assignments = {path: value for level in levels for path, value in level.assignments.items()}
         rows = list(design_levels(study, place))
+        known = study.known(names, levels)
+        kept = [(number + i, row) for i, row in enumerate(rows) if study.has_row(known, row)]
+        number += len(rows)
+        if not kept:
+            continue
         try:
             at = base.assign(assignments) if assignments else base
-            made = [Point(number + i, names | row, at, row) for i, row in enumerate(rows)]
+            made = [Point(each, names | row, at, row) for each, row in kept]
             check(made[0].scenario)
             points += made
         except ScenarioError as error:
@@ -72,7 +77,6 @@ def possible(scenario: Scenario, check: Callable[[Scenario], object]) -> tuple[l
                 problems += _at_levels(names, error)
         except UnsupportedError as error:
             problems += _at_levels(names, error)
-        number += len(rows)
     if problems:
         raise ScenarioError(problems)
     return points, left_out
@@ -82,8 +86,9 @@ def level_names(scenario: Scenario) -> list[dict[str, str]]:
     """The levels of every point, in the order of their numbers. Nothing is checked."""
     study = _study(scenario)
     names = []
-    for place, factors, _ in study.combinations():
-        names += [factors | row for row in design_levels(study, place)]
+    for place, factors, levels in study.combinations():
+        known = study.known(factors, levels)
+        names += [factors | row for row in design_levels(study, place) if study.has_row(known, row)]
     return names
 
 

@@ -1,0 +1,125 @@
+"""The levels of a factor compared within a study, seed by seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from weirlab.comparisons.differences import Difference, difference
+from weirlab.comparisons.quantities import Quantity
+from weirlab.studies import Study
+
+
+@dataclass(frozen=True)
+class Paired:
+    """How a measure at a point differs from that at the baseline of the comparison."""
+
+    point: int
+    baseline: int
+    """The point that it is compared with: another level of one factor, and the same of all others."""
+    measure: str
+    found: Difference
+    saved: float
+    """How many times the runs the same interval would take with seeds of their own: (s1^2 + s2^2) / s^2 of
+    the differences. NaN where nothing is random."""
+    differences: Mapping[int, float]
+    """By replicate."""
+
+
+def pairs(study: Study) -> list[Paired]:
+    """All differences that the study asks for, by point and measure; none without `study.compare`.
+
+    Both points have the same seeds, so that a part of what chance does to one it does to the other, too: the
+    interval is that of the mean of the differences, Student's t. Source: Law 2015, section 11.2.
+    """
+    section = study.scenario.study
+    if section is None or section.compare is None:
+        return []
+    groups: dict[object, list[int]] = {}
+    baselines: dict[object, int] = {}
+    for row in study.points.iter_rows(named=True):
+        found = section.pair({name: level for name, level in row.items() if name != "point"})
+        assert found is not None
+        rest, is_baseline = found
+        if is_baseline:
+            baselines[rest] = row["point"]
+        else:
+            groups.setdefault(rest, []).append(row["point"])
+    values: dict[tuple[int, str], dict[int, float]] = {}
+    units: dict[str, str] = {}
+    known = study.measures.drop_nulls("value").filter(pl.col("value").is_finite())
+    for point, measure, replicate, value, unit in known.iter_rows():
+        values.setdefault((point, measure), {})[replicate] = value
+        units[measure] = unit
+    return [
+        _paired(point, baselines[rest], measure, units[measure], values)
+        for rest, points in groups.items()
+        if rest in baselines
+        for point in points
+        for measure in study.scenario.measure
+        if (point, measure) in values and (baselines[rest], measure) in values
+    ]
+
+
+def pairs_frame(found: list[Paired]) -> pl.DataFrame:
+    """A row for each: `point baseline measure unit baseline_mean mean difference low high pairs saved`."""
+    schema = {
+        "point": pl.UInt32,
+        "baseline": pl.UInt32,
+        "measure": pl.String,
+        "unit": pl.String,
+        "baseline_mean": pl.Float64,
+        "mean": pl.Float64,
+        "difference": pl.Float64,
+        "low": pl.Float64,
+        "high": pl.Float64,
+        "pairs": pl.UInt32,
+        "saved": pl.Float64,
+    }
+    rows = [
+        (
+            each.point,
+            each.baseline,
+            each.measure,
+            each.found.after.unit,
+            each.found.first,
+            each.found.second,
+            each.found.change,
+            each.found.low,
+            each.found.high,
+            len(each.differences),
+            each.saved,
+        )
+        for each in found
+    ]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _paired(
+    point: int,
+    baseline: int,
+    measure: str,
+    unit: str,
+    values: Mapping[tuple[int, str], Mapping[int, float]],
+) -> Paired:
+    one, other = values[baseline, measure], values[point, measure]
+    both = sorted(one.keys() & other.keys())
+    before, after = (
+        Quantity(name=measure, unit=unit, values={replicate: each[replicate] for replicate in both})
+        for each in (one, other)
+    )
+    apart = {replicate: other[replicate] - one[replicate] for replicate in both}
+    scatter = _variance(list(apart.values()))
+    own = _variance([one[i] for i in both]) + _variance([other[i] for i in both])
+    saved = own / scatter if scatter > 0 else math.nan
+    return Paired(point, baseline, measure, difference(before, after), saved, apart)
+
+
+def _variance(values: list[float]) -> float:
+    if len(values) < 2:
+        return math.nan
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)

@@ -1,0 +1,105 @@
+"""How precise the measures of a study are to be: replicates until intervals are narrow enough."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+from weirlab.errors import UnitError
+from weirlab.fields.base import Model, Named
+from weirlab.fields.values import Count
+from weirlab.units import FrameRate, Rate, Size, Span, scalar_text
+
+LEAST_REPLICATES = 10
+"""Replicates from which the interval of a sequential rule was seen to hold what it says."""
+MOST_REPLICATES = 1_000_000
+_EXPECTED = "half of an interval's width, as '5 %' of the mean, or as '20 us', '1.5 kB', '1 Mbit/s', '0.001'"
+
+
+@dataclass(frozen=True)
+class HalfWidth:
+    """The greatest half width of an interval that is narrow enough."""
+
+    amount: float
+    unit: str
+    """`%`: a share of the mean; else the unit of the measure, empty where a plain number was written."""
+    text: str
+    """As it was written."""
+
+    @property
+    def relative(self) -> bool:
+        """Whether it is a share of the mean."""
+        return self.unit == "%"
+
+    def allows(self, half: float, mean: float) -> bool:
+        """Whether an interval of this half width about this mean is narrow enough."""
+        return half <= (self.amount * abs(mean) if self.relative else self.amount)
+
+    def fits(self, unit: str) -> bool:
+        """Whether it can be asked of a measure with this unit."""
+        return self.relative or self.unit in ("", unit)
+
+
+def _read(value: object) -> HalfWidth:
+    if isinstance(value, HalfWidth):
+        return value
+    text = scalar_text(value, _EXPECTED).strip()
+    try:
+        amount, unit = _amount(text)
+    except ValueError:
+        raise UnitError(f"write {_EXPECTED} (got '{text}')") from None
+    if not (math.isfinite(amount) and amount > 0):
+        raise UnitError(f"more than zero is needed (got '{text}')")
+    return HalfWidth(amount, unit, text)
+
+
+def _amount(text: str) -> tuple[float, str]:
+    """The number, and its unit as measures have it. Raises ValueError."""
+    if text.endswith("%"):
+        return float(text[:-1]) / 100, "%"
+    for kind, unit in ((Span, "ps"), (Size, "B"), (Rate, "bit/s")):
+        try:
+            return float(kind.parse(text).stored), unit
+        except UnitError:
+            continue
+    try:
+        return FrameRate.parse(text).fps, "frame/s"
+    except UnitError:
+        return float(text), ""
+
+
+AnyHalfWidth = Annotated[
+    HalfWidth,
+    BeforeValidator(_read),
+    PlainSerializer(lambda width: width.text, return_type=str),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["5 %", "20 us", 0.001]}),
+]
+"""Half of an interval's width, relative or in the unit of a measure."""
+
+
+class Until(Model):
+    """How far the replicates of a point go beyond `replicates`: until half the width of each 95 % interval
+    named is at most what is asked."""
+
+    half_widths: Named[AnyHalfWidth] = Named()
+    """Of the means of measures, by name: `5 %` of the mean, or a value in the unit of the measure."""
+    differences: Named[AnyHalfWidth] = Named()
+    """The same of the differences from the baseline of `compare`; `5 %` is a share of the baseline's mean."""
+    most: Count
+    """Replicates at which a point ends whatever its intervals are."""
+
+    def asked(self) -> dict[str, Any]:
+        """All that is asked, by field."""
+        return {"half_widths": self.half_widths, "differences": self.differences}
+
+
+class Compare(Model):
+    """A paired comparison: one level of a factor against the others, with the same seeds."""
+
+    factor: str
+    """Name of the factor."""
+    baseline: str | None = None
+    """Level from which the differences are counted. Absent: the first."""
