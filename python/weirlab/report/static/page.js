@@ -73,7 +73,7 @@
     svg.setAttribute("aria-hidden", "true");
     plot.place.setAttribute("role", "img");
     plot.place.removeAttribute("aria-roledescription");
-    plot.place.setAttribute("aria-label", plot.figure.querySelector("figcaption").textContent);
+    plot.place.setAttribute("aria-label", plot.figure.querySelector(":scope > svg").getAttribute("aria-label"));
     plot.extra = svg.viewBox.baseVal.width - plot.full;
     await fit(plot);
     for (const name of plot.ranges) plot.view.addSignalListener(name, (signal, range) => shareRange(plot, name, range));
@@ -104,8 +104,6 @@
   for (const figure of document.querySelectorAll("figure[data-plot]")) {
     const place = Object.assign(document.createElement("div"), { className: "plot" });
     const data = figure.querySelector("script");
-    place.setAttribute("role", "img");
-    place.setAttribute("aria-label", figure.querySelector("svg").getAttribute("aria-label"));
     data.before(place);
     plots.push({ figure, place, text: data.textContent, view: null, ranges: [], widths: [] });
     seen.observe(figure);
