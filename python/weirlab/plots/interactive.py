@@ -55,7 +55,6 @@ def mended(vega: dict[str, Any]) -> dict[str, Any]:
     """The Vega specification with the values of names at the nearest point: Vega-Lite 6.4 looks for them in
     the cell around the point, which has none."""
     for mark in _marks(vega):
-        mark["aria"] = False  # the drawing as a whole has a name, which says what it shows
         update = mark.get("encode", {}).get("update", {})
         if "isVoronoi" in update and "tooltip" in update:
             signal = update["tooltip"]["signal"]
