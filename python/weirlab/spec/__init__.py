@@ -482,6 +482,62 @@ class CongestionControlPrague(Part):
     """What ends the first slow start, apart from marks and losses."""
 
 
+class CongestionControlSwift(Part):
+    """Swift (Kumar 2020): the window follows the round-trip time towards a target that grows with the hops
+    and shrinks with the window.
+    """
+
+    kind: Literal["swift"] = "swift"
+    base_target_ps: int
+    """Target of the round-trip time of a connection without hops and with a large window."""
+    per_hop_ps: int
+    """What each hop adds to it."""
+    hops: int
+    """Hops of the path, one way."""
+    additive: float
+    """Segments that the window grows by in a round-trip time."""
+    beta: float
+    """How much of the excess of the round-trip time over the target a decrease takes."""
+    max_decrease: float
+    """The most that a decrease takes."""
+    scaling_range_ps: int
+    """What the target grows by for the smallest windows."""
+    scaling_least: float
+    """Window, in segments, at and below which the target has grown by all of it; and that from which on by
+    nothing.
+    """
+    scaling_most: float
+    """See the one before."""
+    reset_after: int
+    """Timeouts in a row from which on the window is the least."""
+
+
+class CongestionControlTimely(Part):
+    """TIMELY (Mittal 2015): the rate follows the gradient of the round-trip time."""
+
+    kind: Literal["timely"] = "timely"
+    line_rate_bps: int
+    """Rate of a connection that starts, and the greatest."""
+    min_rate_bps: int
+    """The least rate."""
+    t_low_ps: int
+    """Round-trip time below which the rate grows whatever the gradient."""
+    t_high_ps: int
+    """Round-trip time above which it falls whatever the gradient."""
+    min_rtt_ps: int
+    """The round-trip time of an idle path, by which gradients are divided."""
+    delta_bps: int
+    """Step of an increase."""
+    gain: float
+    """Weight of the newest difference in the average of differences."""
+    beta: float
+    """How much of the gradient, or of the excess over `t_high`, a decrease takes."""
+    hai_after: int
+    """Increases in a row by the gradient after which steps are five times as long."""
+    completion_bytes: int
+    """Data between two updates of the rate: that of a completion."""
+
+
 class CongestionControlRapid(Part):
     """Rapid: all packets leave in probe streams, whose rates grow exponentially about the mean rate (Konda
     & Kaur 2009).
@@ -604,6 +660,10 @@ class DcqcnReactionPoint(Part):
     """No decrease goes below."""
     limiter: Limiter
     """The queue of the limiter."""
+    cut_timer_ps: int | None
+    """Present: as in network adapters, the rate is cut by a timer of this length, if a notification came
+    since; see `crate::ethernet::dcqcn`. Absent: at each notification.
+    """
 
 
 class DelaySteps(Part):
@@ -2166,6 +2226,8 @@ CongestionControl = (
     | CongestionControlBbr
     | CongestionControlDctcp
     | CongestionControlPrague
+    | CongestionControlSwift
+    | CongestionControlTimely
     | CongestionControlRapid
     | CongestionControlCustom
 )

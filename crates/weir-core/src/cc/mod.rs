@@ -19,6 +19,8 @@ mod prague;
 mod rapid;
 mod reno;
 mod slow_start;
+mod swift;
+mod timely;
 
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +33,8 @@ pub use prague::{Prague, PragueConfig};
 pub use rapid::Rapid;
 pub use reno::{Reno, RenoConfig};
 pub use slow_start::SlowStart;
+pub use swift::{Swift, SwiftConfig};
+pub use timely::{Timely, TimelyConfig};
 
 use crate::error::SpecError;
 use crate::tcp::EcnSupport;
@@ -182,6 +186,10 @@ controllers! {
     /// Prague (draft-briscoe-iccrg-prague-congestion-control-04): DCTCP for the Internet, paced, with ECT(1). Where there is no
     /// accurate feedback, Reno takes its place.
     Prague(PragueConfig) as Box<Prague>;
+    /// Swift (Kumar 2020): the window follows the round-trip time towards a target that grows with the hops and shrinks with the window.
+    Swift(SwiftConfig) as Box<Swift>;
+    /// TIMELY (Mittal 2015): the rate follows the gradient of the round-trip time.
+    Timely(TimelyConfig) as Box<Timely>;
     /// Rapid: all packets leave in probe streams, whose rates grow exponentially about the mean rate (Konda & Kaur 2009).
     Rapid(Box<crate::rapid::Config>) as Box<Rapid>;
 }

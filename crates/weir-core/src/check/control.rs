@@ -111,6 +111,7 @@ fn check_dcqcn(dcqcn: &Dcqcn, topology: &Topology) -> Result<(), SpecError> {
     check_hosts(&point.hosts, topology).map_err(at)?;
     share("g", point.g).map_err(at)?;
     some_time("alpha_timer_ps", point.alpha_timer_ps).map_err(at)?;
+    point.cut_timer_ps.map_or(Ok(()), |timer| some_time("cut_timer_ps", timer)).map_err(at)?;
     check_recovery(&point.recovery).map_err(at)?;
     some_rate("min_rate_bps", point.min_rate_bps).map_err(at)?;
     check_limiter(&point.limiter).map_err(at)

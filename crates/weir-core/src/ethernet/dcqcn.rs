@@ -1,6 +1,12 @@
 //! Data center QCN: switches mark, receivers notify, senders estimate how often and recover by themselves.
 //!
+//! Network adapters have timers of their own: a notification is noted; one timer brings alpha up to date, `alpha = (1 - g) alpha + g` if one came since and
+//! `(1 - g) alpha` if not, another cuts the rate if one came since. The target becomes the rate at a cut only if the rate has grown since the cut before: a series of
+//! cuts keeps the target from before it.
+//!
 //! Source: Zhu 2015, sections 3 and 4.
+//! Source: HPCC simulator, `rdma-hw.cc` (the timers of adapters)
+//! DEVIATION: with such timers a notification counts as a decrease, be there a cut of its own or not.
 
 use super::reaction::Change;
 use super::recovery::{self, Recovery};
@@ -34,6 +40,8 @@ impl NotificationPoint {
 pub struct Rules {
     g: f64,
     alpha_timer: Span,
+    /// Time between two cuts; none: each notification cuts.
+    cut_timer: Option<Span>,
     recovery: recovery::Rules,
 }
 
@@ -43,6 +51,7 @@ impl Rules {
         Rules {
             g: spec.g,
             alpha_timer: spec.alpha_timer_ps,
+            cut_timer: spec.cut_timer_ps,
             recovery: recovery::Rules::new(&spec.recovery, spec.min_rate_bps, line_rate),
         }
     }
@@ -56,12 +65,27 @@ pub struct Limiter {
     alpha: f64,
     /// When it decays.
     decay: Time,
+    /// When the rate may be cut next, with a timer.
+    cut: Time,
+    /// Whether a notification came since that timer ran out, and since alpha was brought up to date.
+    to_cut: bool,
+    to_count: bool,
+    /// Whether the rate has grown by a timer since the last cut.
+    has_grown: bool,
 }
 
 impl Limiter {
     /// A limiter at the line rate.
     pub(super) fn new(now: Time, rules: &Rules, stream: &mut Stream) -> Limiter {
-        Limiter { recovery: Recovery::new(now, &rules.recovery, stream), alpha: 1.0, decay: now + rules.alpha_timer }
+        Limiter {
+            recovery: Recovery::new(now, &rules.recovery, stream),
+            alpha: 1.0,
+            decay: now + rules.alpha_timer,
+            cut: rules.cut_timer.map_or(Time::NEVER, |timer| now + timer),
+            to_cut: false,
+            to_count: false,
+            has_grown: false,
+        }
     }
 
     #[inline]
@@ -71,19 +95,40 @@ impl Limiter {
 
     #[inline]
     pub(super) fn poll_timeout(&self) -> Time {
-        self.recovery.timer.min(self.decay)
+        self.recovery.timer.min(self.decay).min(self.cut)
     }
 
     /// A timer ran out at `now`; whether the limiter goes on.
     pub(super) fn on_timeout(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> bool {
         if self.decay <= now {
             self.alpha *= 1.0 - rules.g;
+            if std::mem::take(&mut self.to_count) {
+                self.alpha += rules.g;
+            }
             self.decay = now + rules.alpha_timer;
+        }
+        if let Some(timer) = rules.cut_timer.filter(|_| self.cut <= now) {
+            self.cut = now + timer;
+            if std::mem::take(&mut self.to_cut) {
+                self.cut_rate(now, rules, stream);
+            }
         }
         if self.recovery.timer <= now {
             self.recovery.on_timeout(now, &rules.recovery, stream);
+            self.has_grown = true;
         }
-        self.recovery.is_limited(&rules.recovery)
+        self.to_cut || self.recovery.is_limited(&rules.recovery)
+    }
+
+    /// The timer of an adapter cuts the rate.
+    fn cut_rate(&mut self, now: Time, rules: &Rules, stream: &mut Stream) {
+        let recovery = &mut self.recovery;
+        if std::mem::take(&mut self.has_grown) {
+            recovery.target = recovery.rate;
+        }
+        recovery.decrease(1.0 - self.alpha / 2.0, &rules.recovery);
+        recovery.restart(now, &rules.recovery, stream);
+        recovery.restart_bytes(&rules.recovery, stream);
     }
 
     /// Data was sent; whether the limiter goes on.
@@ -96,6 +141,10 @@ impl Limiter {
     ///
     /// Source: Zhu 2015, equation 1.
     pub(super) fn on_feedback(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> Change {
+        if rules.cut_timer.is_some() {
+            (self.to_cut, self.to_count) = (true, true);
+            return Change::Decreased;
+        }
         let recovery = &mut self.recovery;
         recovery.target = recovery.rate;
         recovery.decrease(1.0 - self.alpha / 2.0, &rules.recovery);

@@ -73,6 +73,12 @@ impl Holds {
         self.held.contains(class).then(|| self.since[usize::from(class)])
     }
 
+    /// Whether a class is held, or was until `since` or later.
+    pub fn is_held_since(&self, class: u8, since: Time) -> bool {
+        let last = self.counted[usize::from(class)].last;
+        self.held.contains(class) || last.is_some_and(|last| last >= since)
+    }
+
     /// `classes` stop at `now`, for `length` or until they may go on. Returns those that were not held, and when the holds run out.
     pub fn stop(&mut self, now: Time, classes: ClassSet, length: Option<Span>) -> (ClassSet, Time) {
         let until = length.map_or(Time::NEVER, |length| now + length);
@@ -131,8 +137,10 @@ mod tests {
         assert_eq!(holds.stop(us(0), both, Some(Span::from_us(5))), (both, us(5)));
         assert_eq!(holds.stop(us(3), THREE, Some(Span::from_us(5))), (ClassSet::NONE, us(8)), "not 10 us");
         assert_eq!(holds.run_out(us(5)), FOUR);
+        assert!(holds.is_held_since(4, us(5)) && !holds.is_held_since(2, us(0)));
         assert_eq!(holds.go(us(5), FOUR), FOUR);
         assert_eq!(holds.go(us(6), both), THREE, "class 4 is not held");
+        assert_eq!([us(5), us(6)].map(|since| holds.is_held_since(4, since)), [true, false]);
         let counted: Vec<_> = holds.counted(us(9)).map(|(class, held)| (class, held.count, held.total)).collect();
         assert_eq!(counted, [(3, 1, Span::from_us(6)), (4, 1, Span::from_us(5))]);
     }

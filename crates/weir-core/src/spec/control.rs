@@ -485,6 +485,9 @@ pub struct DcqcnReactionPoint {
     pub g: f64,
     /// `alpha` decays after this time without a notification.
     pub alpha_timer_ps: Span,
+    /// Present: as in network adapters, the rate is cut by a timer of this length, if a notification came since; see [`crate::ethernet::dcqcn`]. Absent: at each
+    /// notification.
+    pub cut_timer_ps: Option<Span>,
     /// How rates recover.
     pub recovery: Recovery,
     /// No decrease goes below.

@@ -109,6 +109,7 @@ fn dcqcn_reaction() -> DcqcnReactionPoint {
         hosts: vec![],
         g: 1.0 / 16.0,
         alpha_timer_ps: Span::from_us(55),
+        cut_timer_ps: None,
         recovery: Recovery { halve_stages: false, target_cut_above: None, ..recovery() },
         min_rate_bps: mbit(100),
         limiter: LIMITER,
@@ -434,6 +435,38 @@ fn without_jitter_frames_leave_at_the_rate_and_with_it_on_average() {
 fn a_pause_quantum_lasts_as_long_as_64_bytes() {
     assert_eq!(length(1, LINE), Span::from_ps(51_200));
     assert_eq!(length(65_535, Rate::from_gbit_per_s(1)), Span::from_ps(65_535 * 512_000));
+}
+
+#[test]
+fn an_adapter_cuts_by_a_timer_and_keeps_the_target_of_a_series_of_cuts() {
+    let recovery =
+        Recovery { timer_ps: Span::from_us(300), byte_counter_bytes: Bytes::new(1 << 40), ..dcqcn_reaction().recovery };
+    let spec = DcqcnReactionPoint {
+        g: 0.25,
+        alpha_timer_ps: Span::from_us(1),
+        cut_timer_ps: Some(Span::from_us(4)),
+        recovery: Recovery { jitter: 0.0, ..recovery },
+        ..dcqcn_reaction()
+    };
+    let rules = Rules::Dcqcn(dcqcn::Rules::new(&spec, LINE));
+    let mut point = ReactionPoint::new(Seed::new(1).stream("adapter"));
+    // Notifications at 0 and 5 us: alpha is 1 up to the cut at 4 us, after updates at 1 us (one came: 1) and at 2, 3 and 4 us (0.75, 0.5625, 0.421875).
+    point.on_feedback(at(0), Feedback::Cnp, &rules);
+    point.advance(at(3), &rules);
+    assert_eq!(rate(&point), LINE, "it is noted only");
+    point.advance(at(4), &rules);
+    let line = LINE.bps() as f64;
+    let first = line * (1.0 - 0.421_875 / 2.0);
+    assert!((rate(&point).bps() as f64 - first).abs() < 2.0);
+    point.on_feedback(at(5), Feedback::Cnp, &rules);
+    point.advance(at(8), &rules);
+    // Alpha: 5 us 0.31640625, 6 us with the notification 0.4873046875, 7 and 8 us without.
+    let alpha = 0.487_304_687_5 * 0.75 * 0.75;
+    let second = first * (1.0 - alpha / 2.0);
+    assert!((rate(&point).bps() as f64 - second).abs() < 2.0, "{} {second}", rate(&point));
+    // The first increase, 300 us after the last cut, goes half of the way to the line rate, not to the rate of the second cut.
+    point.advance(at(308), &rules);
+    assert!((rate(&point).bps() as f64 - (second + line) / 2.0).abs() < 2.0);
 }
 
 fn any_rules() -> impl Strategy<Value = (Rules, Rate)> {

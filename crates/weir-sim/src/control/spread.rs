@@ -25,6 +25,8 @@ struct Reason {
 #[derive(Debug, Default)]
 pub(crate) struct Spread {
     current: BTreeMap<Stopped, Reason>,
+    /// The last reasons of those that may go on.
+    ended: BTreeMap<Stopped, Reason>,
     /// By port, class, cause and root.
     counted: BTreeMap<(u32, u8, u32, u32), Counted>,
 }
@@ -38,9 +40,10 @@ struct Counted {
 }
 
 impl Spread {
-    /// `stopped` is asked to stop at `now`, as most of what came from there waits for the output `cause`, which `is_held` or not.
+    /// `stopped` is asked to stop at `now`, as most of what came from there waits for the output `cause`; whether that `is_held`, or was while it filled.
     pub(crate) fn stop(&mut self, now: Time, stopped: Stopped, cause: u32, is_held: bool) {
-        let before = self.current.get(&(cause, stopped.1)).filter(|_| is_held);
+        let output = (cause, stopped.1);
+        let before = self.current.get(&output).or_else(|| self.ended.get(&output)).filter(|_| is_held);
         // An output may be held by one who is no switch of this kind.
         let (root, depth) = before.map_or((cause, u32::from(is_held)), |reason| (reason.root, reason.depth));
         self.current.insert(stopped, Reason { since: now, cause, root, depth: depth + 1 });
@@ -50,6 +53,7 @@ impl Spread {
     pub(crate) fn go(&mut self, now: Time, stopped: Stopped) {
         if let Some(reason) = self.current.remove(&stopped) {
             self.count(now, stopped, reason);
+            self.ended.insert(stopped, reason);
         }
     }
 

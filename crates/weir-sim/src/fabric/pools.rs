@@ -107,8 +107,12 @@ impl<'p> Fabric<'p> {
         let most = switch.buffer.waits(number, class).max_by_key(|&(output, bytes)| (bytes, output));
         let Some((output, _)) = most else { return };
         let cause = switch.inputs[output] ^ 1;
+        // What waits there takes so long to leave: if the output was held within that time, it waits because of that.
+        let waiting = self.lines[cause as usize].port.waiting_bytes_of(class);
+        let drains = waiting / self.plan.topology.ports[cause as usize].link.rate_bps;
+        let since = Time::from_ps(now.ps().saturating_sub(drains.ps()));
         let held = control.extras[cause as usize].held.as_ref();
-        let is_held = held.is_some_and(|held| held.holds.held().contains(class));
+        let is_held = held.is_some_and(|held| held.holds.is_held_since(class, since));
         control.spread.stop(now, (input, class), cause, is_held);
     }
 

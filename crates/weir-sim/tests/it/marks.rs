@@ -55,6 +55,7 @@ fn dcqcn(hosts: Vec<u32>) -> Control {
                 hosts,
                 g: 1.0 / 256.0,
                 alpha_timer_ps: us(55),
+                cut_timer_ps: None,
                 recovery,
                 min_rate_bps: Rate::from_bps(100_000_000),
                 limiter: Limiter {

@@ -58,6 +58,10 @@ class DcqcnReactionPoint(LimiterQueue):
     """Gain of alpha, the average share of notifications."""
     alpha_timer: PositiveSpan = Span.from_s(55e-6)
     """See above."""
+    cut_timer: PositiveSpan | None = None
+    """Present: as in network adapters, the rate is cut by a timer of this length if a notification came
+    since, alpha changes by `alpha_timer` alone, and a series of cuts keeps the target from before it.
+    Absent: each notification cuts."""
     min_rate: Rate = Rate(10**8)
     """No decrease goes below."""
     recovery: DcqcnRecovery = DcqcnRecovery()

@@ -212,6 +212,7 @@ def _dcqcn(dcqcn: Dcqcn, layout: Layout) -> core.Dcqcn:
             hosts=layout.host_ids(point.at),
             g=point.g,
             alpha_timer_ps=point.alpha_timer.ps,
+            cut_timer_ps=None if point.cut_timer is None else point.cut_timer.ps,
             recovery=_recovery(point.recovery, at),
             min_rate_bps=point.min_rate.bps,
             limiter=_limiter(point, at),

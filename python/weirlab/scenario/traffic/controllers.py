@@ -15,11 +15,13 @@ from weirlab.fields.values import (
     Natural,
     Number,
     PositiveFraction,
+    PositiveRate,
+    PositiveSize,
     PositiveSpan,
 )
 from weirlab.scenario.traffic.rapid import Rapid
 from weirlab.spec import At, Where
-from weirlab.units import Span
+from weirlab.units import Rate, Size, Span
 
 
 class Reno(Model):
@@ -44,8 +46,8 @@ class Cubic(Model):
     kind: Literal["cubic"]
     c: Number = 0.4
     """How fast the window grows [segments/s^3]."""
-    beta: Number = 0.7
-    """What is left of the window after a loss."""
+    beta: Number | None = None
+    """What is left of the window after a loss. Absent: `0.7`."""
     fast_convergence: Flag = True
     """Whether the plateau is lowered further while windows shrink."""
     slow_start: Literal["standard", "hystart++"] | None = None
@@ -57,7 +59,7 @@ class Cubic(Model):
         """As the core takes it; it stands `at` that place in the scenario."""
         return core.CongestionControlCubic(
             c=self.c,
-            beta=self.beta,
+            beta=0.7 if self.beta is None else self.beta,
             fast_convergence=self.fast_convergence,
             slow_start="hystart++" if self.slow_start is None else self.slow_start,
             origin=At(*at),
@@ -80,15 +82,15 @@ class Dctcp(Model):
     """DCTCP (RFC 8257): marks take half of their average share of the window."""
 
     kind: Literal["dctcp"]
-    gain: PositiveFraction = 0.0625
-    """g: weight of the last window of data in the average share of marks."""
+    gain: PositiveFraction | None = None
+    """g: weight of the last window of data in the average share of marks. Absent: `0.0625`."""
     slow_start: Literal["standard", "hystart++"] | None = None
     """What ends the first slow start, apart from marks and losses. Absent: `standard`."""
 
     def resolved(self, at: Where) -> core.CongestionControlDctcp:
         """As the core takes it; it stands `at` that place in the scenario."""
         return core.CongestionControlDctcp(
-            gain=self.gain,
+            gain=0.0625 if self.gain is None else self.gain,
             slow_start="standard" if self.slow_start is None else self.slow_start,
             origin=At(*at),
         )
@@ -100,8 +102,8 @@ class Prague(Model):
     """
 
     kind: Literal["prague"]
-    gain: PositiveFraction = 0.0625
-    """g: weight of the last round in the average share of marks."""
+    gain: PositiveFraction | None = None
+    """g: weight of the last round in the average share of marks. Absent: `0.0625`."""
     virtual_rtt: PositiveSpan = Span(25_000_000_000)
     """What a round trip counts as at least, once it is independent of round-trip times."""
     transition: Natural = 500
@@ -112,7 +114,7 @@ class Prague(Model):
     def resolved(self, at: Where) -> core.CongestionControlPrague:
         """As the core takes it; it stands `at` that place in the scenario."""
         return core.CongestionControlPrague(
-            gain=self.gain,
+            gain=0.0625 if self.gain is None else self.gain,
             virtual_rtt_ps=self.virtual_rtt.ps,
             transition_rounds=self.transition,
             slow_start="standard" if self.slow_start is None else self.slow_start,
@@ -120,7 +122,95 @@ class Prague(Model):
         )
 
 
-AnyController = Annotated[Reno | Cubic | Bbr | Dctcp | Prague | Rapid, BY_KIND]
+class Swift(Model):
+    """Swift (Kumar 2020): the window follows the round-trip time towards a target that grows with the hops
+    and shrinks with the window.
+    """
+
+    kind: Literal["swift"]
+    base_target: PositiveSpan = Span(20_000_000)
+    """Target of the round-trip time of a connection without hops and with a large window."""
+    per_hop: PositiveSpan = Span(3_053_000)
+    """What each hop adds to it."""
+    hops: Natural = 0
+    """Hops of the path, one way."""
+    additive: Number = 1.0
+    """Segments that the window grows by in a round-trip time."""
+    beta: PositiveFraction | None = None
+    """How much of the excess of the round-trip time over the target a decrease takes. Absent: `0.8`."""
+    max_decrease: PositiveFraction = 0.5
+    """The most that a decrease takes."""
+    scaling_range: PositiveSpan = Span(100_000_000)
+    """What the target grows by for the smallest windows."""
+    scaling_least: Number = 0.1
+    """Window, in segments, at and below which the target has grown by all of it; and that from which on by
+    nothing.
+    """
+    scaling_most: Number = 100.0
+    """See the one before."""
+    reset_after: Natural = 5
+    """Timeouts in a row from which on the window is the least."""
+
+    def resolved(self, at: Where) -> core.CongestionControlSwift:
+        """As the core takes it; it stands `at` that place in the scenario."""
+        return core.CongestionControlSwift(
+            base_target_ps=self.base_target.ps,
+            per_hop_ps=self.per_hop.ps,
+            hops=self.hops,
+            additive=self.additive,
+            beta=0.8 if self.beta is None else self.beta,
+            max_decrease=self.max_decrease,
+            scaling_range_ps=self.scaling_range.ps,
+            scaling_least=self.scaling_least,
+            scaling_most=self.scaling_most,
+            reset_after=self.reset_after,
+            origin=At(*at),
+        )
+
+
+class Timely(Model):
+    """TIMELY (Mittal 2015): the rate follows the gradient of the round-trip time."""
+
+    kind: Literal["timely"]
+    line_rate: PositiveRate = Rate(10_000_000_000)
+    """Rate of a connection that starts, and the greatest."""
+    min_rate: PositiveRate = Rate(100_000_000)
+    """The least rate."""
+    t_low: PositiveSpan = Span(50_000_000)
+    """Round-trip time below which the rate grows whatever the gradient."""
+    t_high: PositiveSpan = Span(500_000_000)
+    """Round-trip time above which it falls whatever the gradient."""
+    min_rtt: PositiveSpan = Span(20_000_000)
+    """The round-trip time of an idle path, by which gradients are divided."""
+    delta: PositiveRate = Rate(10_000_000)
+    """Step of an increase."""
+    gain: PositiveFraction | None = None
+    """Weight of the newest difference in the average of differences. Absent: `0.875`."""
+    beta: PositiveFraction | None = None
+    """How much of the gradient, or of the excess over `t_high`, a decrease takes. Absent: `0.8`."""
+    hai_after: Natural = 5
+    """Increases in a row by the gradient after which steps are five times as long."""
+    completion: PositiveSize = Size(16_384)
+    """Data between two updates of the rate: that of a completion."""
+
+    def resolved(self, at: Where) -> core.CongestionControlTimely:
+        """As the core takes it; it stands `at` that place in the scenario."""
+        return core.CongestionControlTimely(
+            line_rate_bps=self.line_rate.bps,
+            min_rate_bps=self.min_rate.bps,
+            t_low_ps=self.t_low.ps,
+            t_high_ps=self.t_high.ps,
+            min_rtt_ps=self.min_rtt.ps,
+            delta_bps=self.delta.bps,
+            gain=0.875 if self.gain is None else self.gain,
+            beta=0.8 if self.beta is None else self.beta,
+            hai_after=self.hai_after,
+            completion_bytes=self.completion.bytes,
+            origin=At(*at),
+        )
+
+
+AnyController = Annotated[Reno | Cubic | Bbr | Dctcp | Prague | Swift | Timely | Rapid, BY_KIND]
 
 ECN: dict[str, core.EcnSupport] = {"dctcp": "dctcp", "prague": "accurate"}
 """How the receiver tells of marks unless a scenario says so, by the kind of the controller; others: not at
