@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 
+import polars as pl
 import pytest
 
 from weirlab.measures.messages import slowdown
@@ -69,3 +70,53 @@ def test_messages_that_share_a_link_frame_by_frame_slow_down_as_processor_sharin
     # Turns are of one frame, and a new message begins with one of its own.
     least = 2 * FRAME / mean_bytes
     assert abs(statistics.mean(found) - 1 / (1 - rho)) < 4 * error + 2 * least, (found, error)
+
+
+FRAMES = """\
+weirlab: 1
+name: frames
+network: {kind: star, hosts: 9, link: {rate: 100 Gbit/s, delay: 1 us, framing: none}}
+queues: {out: {at: "switch-0->*", kind: drop-tail, limit: LIMIT}}
+control:
+  dcqcn:
+    reaction_point: {at: host-*}
+    marking: {at: "switch-0->*", k_min: 100 kB, k_max: 400 kB, p_max: 20 %}
+traffic:
+  incast:
+    from: host-[0-7]
+    to: host-8
+    pattern: {kind: groups, senders: SENDERS}
+    source: {kind: messages, sizes: {kind: fixed, size: SIZE}, every: 1 ms, gaps: {kind: constant}}
+run: {duration: 5 ms, seed: 1}
+"""
+
+
+def frames(senders: int, size: str = "1 MB", limit: str = "40 MB") -> pl.DataFrame:
+    """The messages of events at which so many hosts send as much each."""
+    text = FRAMES.replace("SENDERS", str(senders)).replace("LIMIT", limit).replace("SIZE", size)
+    return run(loads(text)).records["messages"]
+
+
+def test_a_message_of_frames_alone_takes_the_time_of_an_empty_network() -> None:
+    found = frames(1)
+    taken = found.select(pl.col("delivered_ps") - pl.col("start_ps")).to_series().to_list()
+    # 1000 frames of 1048 B over the first link, the last one over the second, and two delays.
+    assert taken == found.get_column("ideal_ps").to_list() == [1001 * 1048 * 80 + 2 * 10**6] * 5
+
+
+def test_an_incast_at_hosts_with_rate_limiters_lasts_at_least_as_long_as_its_bytes_take() -> None:
+    found = frames(8, "200 kB").filter(pl.col("start_ps") < 4 * 10**9)
+    ends = found.group_by("start_ps").agg(pl.col("delivered_ps").max()).sort("start_ps")
+    # The queue of the first event lasts until all has come: its bytes, one more transmission, two delays.
+    least = (8 * 200 + 1) * 1048 * 80 + 2 * 10**6
+    taken = (ends.get_column("delivered_ps") - ends.get_column("start_ps")).to_list()
+    assert taken[0] == least
+    # Later ones find senders that are still slowed down.
+    assert min(taken) >= least
+    assert max(taken) > least
+
+
+def test_a_message_of_frames_alone_that_loses_one_never_ends() -> None:
+    found = frames(8, limit="200 kB")
+    ended = found.get_column("delivered_ps").is_not_null()
+    assert not ended.all()

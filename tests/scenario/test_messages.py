@@ -229,12 +229,20 @@ def test_what_does_not_fit_is_reported_at_its_place(case):
     assert expected in problem
 
 
-def test_messages_need_tcp():
-    text = (HEAD + ENDS + f"    pattern: {{kind: uniform}}\n    {SOURCE}\n" + TAIL).replace(
-        "    transport: {kind: tcp, congestion_control: {kind: dctcp}}\n", ""
-    )
-    (problem,) = problems(lambda: loads(text))
-    assert "traffic.m.transport: messages need a transport" in problem
+def test_messages_go_as_frames_without_tcp():
+    text = HEAD + ENDS + f"    pattern: {{kind: uniform}}\n    {SOURCE}\n" + TAIL
+    text = text.replace("    transport: {kind: tcp, congestion_control: {kind: dctcp}}\n", "")
+    found = resolve(loads(text)).spec.traffic[0].messages
+    assert found.config is None
+    assert (found.packets.payload_bytes, found.packets.header_bytes) == (1000, 48)
+    wrong = text.replace("load: 50 %", "load: 50 %, balancing: {kind: random}")
+    assert "frames without tcp take the way of their pair" in problems(lambda: loads(wrong))[0]
+
+
+def test_messages_do_not_go_over_udp():
+    text = HEAD + ENDS + f"    pattern: {{kind: uniform}}\n    {SOURCE}\n" + TAIL
+    text = text.replace("{kind: tcp, congestion_control: {kind: dctcp}}", "{kind: udp}")
+    assert "traffic.m.transport: messages go over tcp" in problems(lambda: loads(text))[0]
 
 
 def test_patterns_of_messages_are_for_messages_alone():
@@ -250,7 +258,7 @@ def test_patterns_of_messages_are_for_messages_alone():
     assert any("is for messages" in problem for problem in problems(lambda: loads(text)))
 
 
-def test_messages_do_not_stand_beside_rate_limiters_of_hosts():
+def test_messages_over_tcp_do_not_stand_beside_rate_limiters_of_hosts():
     text = (
         HEAD
         + ENDS

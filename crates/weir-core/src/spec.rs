@@ -358,8 +358,8 @@ impl Traffic {
     pub fn flows(&self) -> u64 {
         let connections = self.tcp.as_ref().map_or(0, |tcp| tcp.list.len() as u64);
         let probers = self.probers.as_ref().map_or(0, |probers| probers.list.len() as u64);
-        let messages = u64::from(self.messages.is_some());
-        self.sources.iter().map(Source::flows).sum::<u64>() + 2 * (connections + probers + messages)
+        let messages = self.messages.as_ref().map_or(0, messages::Messages::flows);
+        self.sources.iter().map(Source::flows).sum::<u64>() + 2 * (connections + probers) + messages
     }
 }
 

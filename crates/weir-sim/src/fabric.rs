@@ -27,7 +27,9 @@ mod switch;
 mod tasks;
 mod wire;
 
+use std::cell::RefCell;
 use std::hint::black_box;
+use std::rc::Rc;
 
 use weir_core::network::PortSpec;
 use weir_core::queue::{ClassSet, Lane, Limit, Offer, Port};
@@ -36,6 +38,7 @@ use weir_core::spec::Discipline;
 use weir_core::units::{Bytes, Time};
 
 use crate::agenda::{Agenda, Entity};
+use crate::bulk::Bulk;
 use crate::control::Control;
 use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
@@ -68,6 +71,8 @@ pub struct Fabric<'p> {
     pub(crate) forwarding: Forwarding,
     /// What nodes know of ways, if there are messages.
     pub(crate) open: Option<Box<Open>>,
+    /// What is still to arrive of messages without connections, if there are any.
+    pub(crate) bulk: Option<Rc<RefCell<Bulk>>>,
     pub(crate) script: Option<Script>,
     /// Frames dropped at each place of the ways.
     pub(crate) drops: Vec<u64>,
@@ -140,8 +145,9 @@ impl<'p> Fabric<'p> {
             drops: vec![0; forwarding.route.len()],
             lost: vec![0; plan.topology.ports.len()],
             forwarding,
-            open: plan.has_messages().then(|| Box::new(Open::new(&plan.topology, seed.stream("balancing")))),
+            open: plan.has_open_flows().then(|| Box::new(Open::new(&plan.topology, seed.stream("balancing")))),
             script,
+            bulk: None,
             hops: 0,
             patience: 0,
             draws: 0,
@@ -552,6 +558,9 @@ impl<'p> Fabric<'p> {
         self.frames.free(id);
         let delay = self.now - born;
         self.flows[flow as usize].deliver(size, delay);
+        if let Some(bulk) = &self.bulk {
+            bulk.borrow_mut().on_frame(flow, born, self.now);
+        }
         if let Some(watch) = &mut self.watch {
             let planned = &self.plan.flows[flow as usize];
             let group = (!planned.returns).then_some(planned.traffic);

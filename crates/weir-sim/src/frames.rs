@@ -235,7 +235,7 @@ impl Pool {
 
     /// Frames of connection `number` under way.
     pub(crate) fn under_way(&self, number: u32) -> u32 {
-        self.under_way[number as usize]
+        self.under_way.get(number as usize).copied().unwrap_or(0)
     }
 
     #[inline]

@@ -19,6 +19,7 @@ mod agenda;
 mod agent;
 mod batch;
 mod boundaries;
+mod bulk;
 mod capture;
 mod control;
 mod deliveries;

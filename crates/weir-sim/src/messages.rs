@@ -1,16 +1,20 @@
 //! Messages that come and go: one agent has all of them. What a message needs is made when it comes and given back when its sender knows
 //! that it has arrived; of messages that are over, a row is kept.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::rc::Rc;
 
 use weir_core::messages::{Events, Message};
+use weir_core::queue::Lane;
 use weir_core::rng::{Seed, mix};
-use weir_core::spec::messages::{Arrivals, Messages as Spec};
+use weir_core::spec::messages::{Arrivals, Messages as Spec, Packets};
 use weir_core::tcp::{Receiver, Sender};
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::agent::Agent;
+use crate::bulk::Bulk;
 use crate::fabric::Fabric;
 use crate::frames::Received;
 use crate::open::{End, empty_time};
@@ -36,6 +40,8 @@ pub struct Messages {
     sources: Vec<Source>,
     /// Messages of an event that are about to begin.
     begun: Vec<Message>,
+    /// What is still to arrive of those without connections.
+    bulk: Rc<RefCell<Bulk>>,
 }
 
 #[derive(Debug)]
@@ -53,6 +59,8 @@ struct Group {
     traffic: u32,
     /// The flow of its data; that of what comes back follows.
     flow: u32,
+    /// Without connections: the flow from each host to each other.
+    pairs: BTreeMap<(u32, u32), u32>,
     totals: MessageTotals,
     rows: Vec<MessageRow>,
     most_rows: usize,
@@ -64,6 +72,8 @@ struct Slot {
     group: u32,
     row: MessageRow,
     ends: Option<Box<(TcpSender, TcpReceiver)>>,
+    /// Whether its message is not over.
+    is_live: bool,
 }
 
 impl Messages {
@@ -79,12 +89,18 @@ impl Messages {
             coming: BinaryHeap::new(),
             sources: Vec::new(),
             begun: Vec::new(),
+            bulk: Rc::default(),
         };
         for (traffic, flow, spec) in plan.messages() {
             let group = messages.groups.len() as u32;
             messages.groups.push(Group {
                 traffic,
                 flow,
+                pairs: if spec.config.is_some() {
+                    BTreeMap::new()
+                } else {
+                    spec.pairs().into_iter().zip(flow..).collect()
+                },
                 totals: MessageTotals { traffic, stride: 1, ..MessageTotals::default() },
                 rows: Vec::new(),
                 most_rows: usize::try_from(spec.rows).unwrap_or(usize::MAX),
@@ -114,6 +130,7 @@ impl Messages {
     /// The messages of the next event of source `place` come.
     fn come(&mut self, fabric: &mut Fabric<'_>, place: u32) {
         let now = fabric.now();
+        self.gather();
         let source = &mut self.sources[place as usize];
         let group = source.group;
         let spec = messages_of(fabric.plan, self.groups[group as usize].traffic);
@@ -142,13 +159,19 @@ impl Messages {
     }
 
     fn begin(&mut self, fabric: &mut Fabric<'_>, now: Time, group: u32, spec: &Spec, message: Message) {
-        let Group { totals, flow, live, .. } = &mut self.groups[group as usize];
+        let Group { totals, flow, live, pairs, .. } = &mut self.groups[group as usize];
         let number = totals.arrived;
         totals.arrived += 1;
         totals.arrived_bytes += message.bytes.count();
         *live += 1;
         totals.most_live = totals.most_live.max(*live);
-        let Empty { delivery, round_trip } = fabric.empty(spec, message);
+        let pair = pairs.get(&(message.from, message.to)).copied();
+        let Empty { delivery, round_trip } = match pair {
+            Some(flow) => {
+                Empty { delivery: empty_of(fabric.plan, flow, spec.packets, message.bytes), round_trip: Span::ZERO }
+            }
+            None => fabric.empty(spec, message),
+        };
         let row = MessageRow {
             traffic: totals.traffic,
             message: number,
@@ -162,9 +185,13 @@ impl Messages {
             retransmits: 0,
             timeouts: 0,
         };
+        let (Some(config), None) = (&spec.config, pair) else {
+            let slot = Slot { group, row, ends: None, is_live: true };
+            return self.hand_over(fabric, slot, pair, spec.packets);
+        };
         let name = || format!("messages/{}/{number}/sender", fabric.plan.spec.traffic[totals.traffic as usize].name);
-        let control = fabric.plan.message_controller(&spec.config, self.seed, name);
-        let (mut sender, mut receiver) = (Sender::new(&spec.config, control), Receiver::new(&spec.config));
+        let control = fabric.plan.message_controller(config, self.seed, name);
+        let (mut sender, mut receiver) = (Sender::new(config, control), Receiver::new(config));
         if spec.handshake {
             sender.open(now);
         } else {
@@ -173,22 +200,51 @@ impl Messages {
         sender.write(message.bytes);
         sender.close();
         let ends = Box::new((TcpSender::of_message(sender, *flow), TcpReceiver::of_message(receiver, *flow)));
-        let slot = Slot { group, row, ends: Some(ends) };
-        let free = self.idle.front().copied().filter(|&slot| fabric.under_way(slot) == 0);
-        let place = if let Some(place) = free {
-            self.idle.pop_front();
-            self.slots[place as usize] = slot;
-            place
-        } else {
-            self.slots.push(slot);
-            self.timers.extend([Timer::IDLE; 2]);
-            self.slots.len() as u32 - 1
-        };
+        let slot = Slot { group, row, ends: Some(ends), is_live: true };
+        let place = self.place(fabric, slot);
         let hash = |end: u64| mix(u64::from(group) << 48 ^ number << 1 ^ end) as u32;
         let end = |host, which| End::new(host, hash(which), spec.balancing);
         // What is sent to the receiver is sent to end 0.
         fabric.set_ends(place, [end(message.to, 0), end(message.from, 1)]);
         self.act(fabric, 2 * place, |ends, fabric| ends.0.begin(fabric));
+    }
+
+    /// A place for a message; frames of the one that had it before are no more under way.
+    fn place(&mut self, fabric: &Fabric<'_>, slot: Slot) -> u32 {
+        if let Some(place) = self.idle.front().copied().filter(|&place| fabric.under_way(place) == 0) {
+            self.idle.pop_front();
+            self.slots[place as usize] = slot;
+            return place;
+        }
+        self.slots.push(slot);
+        self.timers.extend([Timer::IDLE; 2]);
+        self.slots.len() as u32 - 1
+    }
+
+    /// All frames of a message without a connection are handed to its host.
+    fn hand_over(&mut self, fabric: &mut Fabric<'_>, slot: Slot, flow: Option<u32>, packets: Packets) {
+        let (bytes, now) = (slot.row.bytes.count(), fabric.now());
+        let place = self.place(fabric, slot);
+        let Some(flow) = flow else { return };
+        fabric.bulk.get_or_insert_with(|| Rc::clone(&self.bulk));
+        let full = packets.payload_bytes.count();
+        self.bulk.borrow_mut().begin(flow, place, now, bytes.div_ceil(full));
+        let mut left = bytes;
+        while left > 0 {
+            let data = left.min(full);
+            fabric.send(flow, Bytes::new(data) + packets.header_bytes, Lane::Data);
+            left -= data;
+        }
+    }
+
+    /// Messages without connections that are over by now.
+    fn gather(&mut self) {
+        let (arrived, lost) = self.bulk.borrow_mut().take();
+        for (place, at) in arrived {
+            self.slots[place as usize].row.delivered = at;
+            self.finish(place);
+        }
+        lost.into_iter().for_each(|place| self.finish(place));
     }
 
     /// An end acts; its connection may be over then.
@@ -214,7 +270,7 @@ impl Messages {
     fn finish(&mut self, place: u32) {
         let slot = &mut self.slots[place as usize];
         slot.note();
-        slot.ends = None;
+        (slot.ends, slot.is_live) = (None, false);
         let group = &mut self.groups[slot.group as usize];
         group.live -= 1;
         group.count(&slot.row);
@@ -268,7 +324,9 @@ impl Group {
 
 impl Agent for Messages {
     fn receives(&self) -> Vec<u32> {
-        self.groups.iter().flat_map(|group| [group.flow, group.flow + 1]).collect()
+        let of_group =
+            |group: &Group| if group.pairs.is_empty() { [group.flow, group.flow + 1].to_vec() } else { vec![] };
+        self.groups.iter().flat_map(of_group).collect()
     }
 
     fn start(&mut self) -> Time {
@@ -305,8 +363,9 @@ impl Agent for Messages {
     }
 
     fn report(&mut self, _: Time, totals: &mut Totals) {
+        self.gather();
         for slot in &mut self.slots {
-            if slot.ends.is_some() {
+            if slot.is_live {
                 slot.note();
                 let group = &mut self.groups[slot.group as usize];
                 group.count(&slot.row);
@@ -334,18 +393,18 @@ impl Fabric<'_> {
     fn empty(&mut self, spec: &Spec, message: Message) -> Empty {
         let none = Empty { delivery: Span::ZERO, round_trip: Span::from_ps(1) };
         let topology = &self.plan.topology;
-        let Some(open) = &mut self.open else { return none };
+        let (Some(open), Some(config)) = (&mut self.open, &spec.config) else { return none };
         let ways = (open.way(topology, message.from, message.to), open.way(topology, message.to, message.from));
         let (Some(there), Some(back)) = ways else { return none };
-        let full = spec.config.full_frame();
+        let full = config.full_frame();
         let (fulls, rest) = (
-            message.bytes.count() / spec.config.segment_bytes.count(),
-            message.bytes.count() % spec.config.segment_bytes.count(),
+            message.bytes.count() / config.segment_bytes.count(),
+            message.bytes.count() % config.segment_bytes.count(),
         );
-        let last = if rest == 0 { Bytes::ZERO } else { spec.config.frame_of(rest) };
+        let last = if rest == 0 { Bytes::ZERO } else { config.frame_of(rest) };
         let longest = if fulls == 0 { last } else { full };
         let round = |way: &[u32], frame: Bytes| empty_time(topology, way, frame, 1, Bytes::ZERO).ps();
-        let acknowledgement = spec.config.frame_of(0);
+        let acknowledgement = config.frame_of(0);
         Empty {
             delivery: empty_time(topology, &there, full, fulls, last),
             round_trip: Span::from_ps(round(&there, longest) + round(&back, acknowledgement)),
@@ -372,6 +431,14 @@ impl Fabric<'_> {
     fn under_way(&self, number: u32) -> u32 {
         self.frames.under_way(number)
     }
+}
+
+/// Time until a message of frames alone has arrived over the way of `flow` in an empty network.
+fn empty_of(plan: &Plan, flow: u32, packets: Packets, bytes: Bytes) -> Span {
+    let full = packets.payload_bytes.count();
+    let (fulls, rest) = (bytes.count() / full, bytes.count() % full);
+    let last = if rest == 0 { Bytes::ZERO } else { Bytes::new(rest) + packets.header_bytes };
+    empty_time(&plan.topology, plan.way(flow), packets.payload_bytes + packets.header_bytes, fulls, last)
 }
 
 fn messages_of(plan: &Plan, traffic: u32) -> &Spec {

@@ -129,7 +129,9 @@ impl Plan {
         for (i, group) in spec.traffic.iter().enumerate() {
             if let Some(messages) = &group.messages {
                 let at = format!("/traffic/{i}/messages/config/congestion_control");
-                controllers.make(Setup::plain(&messages.config)).map_err(|error| error.under(at))?;
+                if let Some(config) = &messages.config {
+                    controllers.make(Setup::plain(config)).map_err(|error| error.under(at))?;
+                }
             }
             if let Some(tcp) = &group.tcp {
                 let at = format!("/traffic/{i}/tcp/config/congestion_control");
@@ -298,6 +300,17 @@ impl Plan {
     /// Whether there are any.
     pub(crate) fn has_messages(&self) -> bool {
         !self.messages.is_empty()
+    }
+
+    /// Whether some of them have connections.
+    pub(crate) fn has_open_flows(&self) -> bool {
+        self.messages().any(|(_, _, messages)| messages.config.is_some())
+    }
+
+    /// The ports on the way of `flow`.
+    pub(crate) fn way(&self, flow: u32) -> &[u32] {
+        let way = &self.route[self.first_leg(flow) as usize..];
+        &way[..way.iter().position(|&port| port == ARRIVED).unwrap_or(way.len())]
     }
 
     /// The congestion control of a message, with chance from the stream called `name`.
@@ -520,7 +533,7 @@ impl Plan {
                 return Err(SpecError::new("/traffic", message));
             }
         }
-        if self.has_messages() {
+        if self.has_open_flows() {
             self.open = OpenWays::new(&self.topology);
             let words = self.open.lay(&self.topology);
             for flow in self.flows.iter_mut().filter(|flow| flow.is_open) {
@@ -705,8 +718,12 @@ fn list_flows(spec: &Spec, topology: &Topology) -> Listed {
             listed.probers.push(PlannedConnection { place: (group, place), flow: first, stream });
             listed.flows.extend([flow(prober.from, prober.to, false), flow(prober.to, prober.from, true)]);
         }
-        if traffic.messages.is_some() {
+        if let Some(messages) = &traffic.messages {
             listed.messages.push((group as u32, listed.flows.len() as u32));
+            if messages.config.is_none() {
+                listed.flows.extend(messages.pairs().into_iter().map(|(from, to)| flow(from, to, false)));
+                continue;
+            }
             let of_all = |returns| Flow { is_open: true, ..flow(ARRIVED, ARRIVED, returns) };
             listed.flows.extend([of_all(false), of_all(true)]);
         }

@@ -233,6 +233,23 @@ def everything_sent(spec: core.Spec) -> Iterator[tuple[int, Sequence[int]]]:
     for traffic in spec.traffic:
         for connection in traffic.tcp.list if traffic.tcp is not None else ():
             yield connection.to, [connection.from_]
+        for sender, receivers in () if traffic.messages is None else _of_messages(traffic.messages):
+            yield sender, receivers
+            if traffic.messages is not None and traffic.messages.config is not None:
+                yield from ((receiver, [sender]) for receiver in receivers if receiver != sender)
+
+
+def _of_messages(messages: core.Messages) -> Iterator[tuple[int, Sequence[int]]]:
+    """Each sender of messages and its receivers."""
+    match messages.arrivals:
+        case core.ArrivalsListed(list=listed):
+            for sender, receiver in dict.fromkeys((row[1], row[2]) for row in listed):
+                yield sender, [receiver]
+        case core.ArrivalsDrawn(hosts=hosts, sources=sources):
+            for source in sources:
+                receivers = [host for _, place in source.to for host in hosts[place]]
+                for sender in hosts[source.from_]:
+                    yield sender, [host for host in receivers if host != sender]
 
 
 def _room(limit: core.Limit, longest: int, xoff: int) -> int | None:

@@ -1403,14 +1403,15 @@ class MessageSource(Part):
 
 
 class Messages(Part):
-    """Messages of one kind, each carried by a connection of its own.
+    """Messages of one kind, each carried by a connection of its own, or by frames alone.
 
-    A group with messages has two flows: the data of all of them, and what comes back. They follow those
-    of its sources, connections and estimators.
+    A group whose messages have connections has two flows: the data of all of them, and what comes back.
+    Otherwise each pair of a sender and a receiver is a flow. They follow those of its sources,
+    connections and estimators.
     """
 
-    config: TcpConfig
-    """Settings of both ends of each connection."""
+    packets: Packets
+    """How messages without connections are cut."""
     handshake: bool
     """Whether each connection is opened first. Otherwise it is there already, idle for so long that it has
     the window of a new one, and knows the round-trip time of an empty network.
@@ -1421,6 +1422,8 @@ class Messages(Part):
     """When which messages come."""
     rows: int
     """Most rows that are kept of them; of more, every second, every fourth, and so on."""
+    config: TcpConfig | None
+    """Settings of both ends of the connection of each; null: their frames go without, as `packets` says."""
 
 
 class MethodPathload(Part):
@@ -1588,6 +1591,15 @@ class Overrun(Part):
     """Probability that a frame that the queue has no room for starts a run, above 0."""
     mean_frames: float
     """Mean length of a run of lost frames, at least 1."""
+
+
+class Packets(Part):
+    """Frames of a message without a connection."""
+
+    payload_bytes: int
+    """Data of a full frame."""
+    header_bytes: int
+    """What each frame has beyond its data."""
 
 
 class Pause(Part):

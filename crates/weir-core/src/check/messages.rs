@@ -1,10 +1,10 @@
 //! Legality of messages.
 
-use super::{check_host, check_times};
+use super::{MAX_FRAME, check_host, check_times};
 use crate::cc;
 use crate::error::SpecError;
 use crate::network::Topology;
-use crate::spec::messages::{Arrivals, Balancing, Gaps, MessageSizes, MessageSource, Messages};
+use crate::spec::messages::{Arrivals, Balancing, Gaps, MessageSizes, MessageSource, Messages, Packets};
 use crate::spec::{Engine, Spec};
 use crate::units::{Bytes, Span, Time};
 
@@ -24,8 +24,8 @@ pub(super) fn check_messages(spec: &Spec, topology: &Topology) -> Result<(), Spe
         if !spec.switching.is_plain() {
             return refused("shared memories, adapters and slow outputs of 'switching'");
         }
-        if !spec.control.limited_hosts().is_empty() {
-            return refused("rate limiters of hosts (BCN, QCN, DCQCN)");
+        if messages.config.is_some() && !spec.control.limited_hosts().is_empty() {
+            return refused("rate limiters of hosts (BCN, QCN, DCQCN) if they have connections");
         }
         if !spec.record.captures.is_empty() {
             return refused("captures of frames");
@@ -36,8 +36,16 @@ pub(super) fn check_messages(spec: &Spec, topology: &Topology) -> Result<(), Spe
 }
 
 fn check(messages: &Messages, topology: &Topology) -> Result<(), SpecError> {
-    messages.config.check().map_err(|error| error.under("/config"))?;
-    if matches!(messages.config.congestion_control, cc::Config::Rapid(_)) {
+    if let Some(config) = &messages.config {
+        config.check().map_err(|error| error.under("/config"))?;
+    }
+    let Packets { payload_bytes, header_bytes } = messages.packets;
+    let frame = payload_bytes.count().saturating_add(header_bytes.count());
+    if payload_bytes == Bytes::ZERO || frame > MAX_FRAME.count() {
+        let message = format!("a frame holds 1 B or more of data, and is at most {MAX_FRAME} long (got {frame} B)");
+        return Err(SpecError::new("/packets/payload_bytes", message));
+    }
+    if messages.config.as_ref().is_some_and(|config| matches!(config.congestion_control, cc::Config::Rapid(_))) {
         return Err(SpecError::new("/config/congestion_control", "Rapid probes with streams that outlast a message"));
     }
     if let Balancing::Flowlets { gap_ps: Span::ZERO, .. } = messages.balancing {

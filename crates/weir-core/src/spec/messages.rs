@@ -5,16 +5,18 @@ use serde::{Deserialize, Serialize};
 use crate::tcp;
 use crate::units::{Bytes, Span, Time};
 
-/// Messages of one kind, each carried by a connection of its own.
+/// Messages of one kind, each carried by a connection of its own, or by frames alone.
 ///
-/// A group with messages has two flows: the data of all of them, and what comes back. They follow those of its sources, connections
-/// and estimators.
+/// A group whose messages have connections has two flows: the data of all of them, and what comes back. Otherwise each pair of a sender
+/// and a receiver is a flow. They follow those of its sources, connections and estimators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Messages {
-    /// Settings of both ends of each connection.
-    pub config: tcp::Config,
+    /// Settings of both ends of the connection of each; null: their frames go without, as `packets` says.
+    pub config: Option<tcp::Config>,
+    /// How messages without connections are cut.
+    pub packets: Packets,
     /// Whether each connection is opened first. Otherwise it is there already, idle for so long that it has the window of a new one,
     /// and knows the round-trip time of an empty network.
     pub handshake: bool,
@@ -24,6 +26,44 @@ pub struct Messages {
     pub arrivals: Arrivals,
     /// Most rows that are kept of them; of more, every second, every fourth, and so on.
     pub rows: u64,
+}
+
+/// Frames of a message without a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Packets {
+    /// Data of a full frame.
+    pub payload_bytes: Bytes,
+    /// What each frame has beyond its data.
+    pub header_bytes: Bytes,
+}
+
+impl Messages {
+    /// Who may send to whom, each pair once, in order.
+    pub fn pairs(&self) -> Vec<(u32, u32)> {
+        let mut pairs: Vec<(u32, u32)> = match &self.arrivals {
+            Arrivals::Listed { list } => list.iter().map(|row| (row.1, row.2)).collect(),
+            Arrivals::Drawn { hosts, sources, .. } => {
+                let list = |place: u32| hosts.get(place as usize).map_or(&[][..], Vec::as_slice);
+                let of = |source: &MessageSource| {
+                    let (from, to) = (list(source.from), source.to.clone());
+                    let to: Vec<u32> = to.iter().flat_map(|&(_, place)| list(place)).copied().collect();
+                    from.iter().flat_map(|&from| to.iter().map(move |&to| (from, to))).collect::<Vec<_>>()
+                };
+                sources.iter().flat_map(of).collect()
+            }
+        };
+        pairs.retain(|ends| ends.0 != ends.1);
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
+    }
+
+    /// How many flows they have.
+    pub fn flows(&self) -> u64 {
+        if self.config.is_some() { 2 } else { self.pairs().len() as u64 }
+    }
 }
 
 /// How nodes choose among the ports on shortest ways to a host.

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use weir_core::path::LossModel;
-use weir_core::spec::messages::{Arrivals, Balancing, Gaps, MessageSizes, MessageSource, Messages};
+use weir_core::spec::messages::{Arrivals, Balancing, Gaps, MessageSizes, MessageSource, Messages, Packets};
 use weir_core::spec::{Link, LinkSpec, Network, Node, NodeKind, Spec, SwitchSpec, Traffic, events};
 use weir_core::tcp::Config;
 use weir_core::units::{Bytes, Rate, Span, Time};
@@ -40,7 +40,9 @@ fn spec(network: Network, arrivals: Arrivals, duration: Span) -> Spec {
     let mut spec = workloads::incast();
     spec.network = network;
     spec.queues.clear();
-    let messages = Messages { config: config(), handshake: false, balancing: FLOW, arrivals, rows: 1_000_000 };
+    let packets = Packets { payload_bytes: Bytes::new(1000), header_bytes: Bytes::new(48) };
+    let messages =
+        Messages { config: Some(config()), packets, handshake: false, balancing: FLOW, arrivals, rows: 1_000_000 };
     spec.traffic = vec![Traffic { messages: Some(messages), ..Traffic::of_sources("messages", vec![]) }];
     spec.run.duration_ps = duration;
     spec
@@ -119,7 +121,7 @@ fn single_messages_take_the_time_that_uet_htsim_records() {
     // of these 2010 B long. Source: uet-htsim 40ccb05, validate_outputs; the time of the last acknowledgement.
     for (bytes, us) in [(10 * 4092, 17.0107), (100 * 4092, 46.8907), (489 * 4092 + 1952, 176.1995)] {
         let mut spec = spec(fat_tree(4), listed(&[(0, 0, 15, bytes)]), Span::from_ms(1));
-        messages(&mut spec).config.segment_bytes = Bytes::new(4092);
+        messages(&mut spec).config = Some(Config { segment_bytes: Bytes::new(4092), ..config() });
         let row = run(&spec).messages[0];
         assert_eq!((row.acknowledged.ps() + 50) / 100, (us * 1e4_f64).round() as u64, "{bytes} B");
     }
@@ -248,7 +250,7 @@ fn crowded(balancing: Balancing) -> Spec {
     messages(&mut spec).arrivals =
         uniform(&hosts, gaps, MessageSizes::Table(vec![(1000.0, 0.5), (100_000.0, 1.0)]), Span::from_ms(2));
     messages(&mut spec).balancing = balancing;
-    messages(&mut spec).config = Config { initial_window_segments: 64, ..config() };
+    messages(&mut spec).config = Some(Config { initial_window_segments: 64, ..config() });
     let ports = (0..topology.ports.len() as u32).filter(|&port| !topology.is_host(topology.ports[port as usize].from));
     spec.queues = workloads::incast().queues;
     spec.queues[0].ports = ports.collect();

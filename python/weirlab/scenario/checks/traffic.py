@@ -172,11 +172,13 @@ def _messages(traffic: Traffic) -> Iterator[Fault]:
         if isinstance(pattern, Groups | Local | Matrix):
             yield ("pattern",), "is for messages: 'source: {kind: messages, ...}'"
         return
-    if not isinstance(traffic.transport, Tcp):
-        yield (
-            ("transport",),
-            "messages need a transport: {kind: tcp, congestion_control: {kind: dctcp}}",
-        )
+    if isinstance(traffic.transport, Udp):
+        yield ("transport",), "messages go over tcp, or as frames: {kind: raw}"
+    elif isinstance(traffic.transport, Raw):
+        if source.handshake:
+            yield ("source", "handshake"), "only tcp has one; leave this out"
+        if source.balancing.kind != "flow" or source.balancing.weighted:
+            yield ("source", "balancing"), "frames without tcp take the way of their pair; leave this out"
     elif isinstance(traffic.transport.congestion_control, Rapid):
         yield ("transport", "congestion_control"), "'rapid' probes for longer than a message lasts"
     yield from _beside_messages(traffic)

@@ -54,9 +54,14 @@ def messages(name: str, traffic: Traffic, layout: Layout, duration_ps: int, besi
     """
     source, at = traffic.source, ("traffic", name, "source")
     assert isinstance(source, Carried)
-    assert isinstance(traffic.transport, Tcp)
+    carrier = traffic.transport
     return core.Messages(
-        config=tcp_spec(traffic.transport, None, "traffic", name, "transport"),
+        config=tcp_spec(carrier, None, "traffic", name, "transport") if isinstance(carrier, Tcp) else None,
+        packets=core.Packets(
+            payload_bytes=source.packet.payload.bytes,
+            header_bytes=source.packet.headers.bytes,
+            origin=At(*at, "packet", header_bytes="headers"),
+        ),
         handshake=source.handshake,
         balancing=_balancing(source.balancing, *at, "balancing"),
         arrivals=_arrivals(name, traffic, layout, duration_ps, beside),

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from weirlab.fields.base import BY_KIND, Model, Text
 from weirlab.fields.values import Count, Flag, Fraction, Number, PositiveFraction, PositiveSize, PositiveSpan
+from weirlab.units import Size
 
 PUBLISHED = Path(__file__).parent / "sizes"
 """Where the published distributions of sizes are, one file for each."""
@@ -120,6 +121,15 @@ class BurstyGaps(Model):
 AnyGaps = Annotated[PoissonGaps | EqualGaps | LognormalGaps | BurstyGaps, BY_KIND]
 
 
+class Packet(Model):
+    """Frames of a message that no connection carries."""
+
+    payload: PositiveSize = Size(1000)
+    """Data of a full frame."""
+    headers: Size = Size(48)
+    """What each frame has beyond its data, with FCS, without preamble and gap."""
+
+
 class Carried(Model):
     """What all messages share: how they are carried, and what is kept of them."""
 
@@ -127,14 +137,17 @@ class Carried(Model):
     """Whether each message opens a connection first. Otherwise its connection is there already, with the
     window of a new one, and knows the round-trip time of the empty network."""
     balancing: AnyBalancing = PerFlow(kind="flow")
-    """How nodes choose among equal shortest ways for frames of these messages, and for what comes back."""
+    """How nodes choose among equal shortest ways for frames of these messages, and for what comes back; with
+    tcp. Raw frames take the way of their sender and receiver, as those of other sources."""
+    packet: Packet = Packet()
+    """With `transport: {kind: raw}`: how messages are cut into frames."""
     rows: Count = 1_000_000
     """Most rows of `messages` in a replicate; of more messages every second, every fourth, ... is kept. All
     are counted."""
 
 
 class Messages(Carried):
-    """Messages that come by chance, each sender a source of its own; needs tcp."""
+    """Messages that come by chance, each sender a source of its own; over tcp, or as raw frames."""
 
     kind: Literal["messages"]
     sizes: AnySizes
@@ -151,7 +164,7 @@ class Messages(Carried):
 
 
 class FlowTable(Carried):
-    """Messages that are listed in a file: who sends how much to whom, and when; needs tcp."""
+    """Messages that are listed in a file: who sends how much to whom, and when; over tcp, or as frames."""
 
     kind: Literal["flow-table"]
     file: Text
