@@ -175,9 +175,9 @@ def test_streams_are_counted_of_tcp_alone() -> None:
         loads(text)
 
 
-def test_the_report_draws_window_round_trip_and_rate_of_senders() -> None:
+def test_the_report_draws_window_round_trip_queueing_and_rate_of_senders() -> None:
     plots = {plot.name: plot for plot in connection_plots(run(loads(TEXT)).records)}
-    assert list(plots) == ["tcp-window", "tcp-round-trip", "tcp-rate"]
+    assert list(plots) == ["tcp-window", "tcp-round-trip", "tcp-queueing", "tcp-rate"]
     points = [row for rows in plots["tcp-rate"].spec["datasets"].values() for row in rows if "mean" in row]
     # Twenty intervals of 100 ms, and the begin, of four connections; at most 100 Mbit/s.
     assert len(points) == 4 * 21

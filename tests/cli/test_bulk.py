@@ -118,7 +118,7 @@ def test_an_advice_that_is_no_text_is_told_with_its_place(weir, file, tmp_path):
 
 
 def test_the_examples_of_the_help_stand_in_lines_of_their_own(weir):
-    for command, count in (("bulk", 4), ("emulate", 4)):
+    for command, count in (("bulk", 5), ("emulate", 4)):
         lines = [line.strip() for line in weir(command, "--help").out.splitlines()]
         assert len([line for line in lines if line.startswith(f"weir {command} ")]) == count
 

@@ -399,8 +399,8 @@ def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
         "kinds: constant, poisson, bernoulli, on-off, bursts, bulk, messages, flow-table, "
         "ping, requests, stamp, pathload, pbprobe",
         "f.yaml:9:1: rubbish: unknown field (got '1'); fields here: weirlab, name, description, testbed, "
-        "network, queues, control, adapters, traffic, hotspots, events, run, record, measure, search, "
-        "campaign, study, extends",
+        "network, queues, buffers, control, adapters, traffic, hotspots, events, run, record, measure, "
+        "search, campaign, study, extends",
         "f.yaml:10:7: run.duration: write a duration with its unit, such as '0.5 us' (got '10')",
     ]
 

@@ -76,3 +76,26 @@ run: {duration: 1 ms, flows: false}
     tables = _core.simulate(loads(text).resolve().spec_json, [1], 1, None)
     assert pl.DataFrame(tables["flows"]).is_empty()
     assert pl.DataFrame(tables["ports"])["frames"].sum() > 1000
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("{kind: pbprobe}, transport: {kind: udp}", "probes need flows that are counted"),
+        (
+            "{kind: messages, sizes: {kind: published, name: websearch}, load: 20 %}",
+            "messages need flows that are counted",
+        ),
+    ],
+)
+def test_traffic_whose_flows_must_be_counted_is_refused_without_them(source, said):
+    text = f"""
+weirlab: 1
+name: star
+network: {{kind: star, hosts: 4, link: {{rate: 10 Gbit/s}}}}
+traffic:
+  probe: {{from: host-0, to: host-1, source: {source}}}
+run: {{duration: 1 ms, flows: false}}
+"""
+    with pytest.raises(ScenarioError, match=f"traffic.probe: {said}"):
+        loads(text)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -23,8 +23,10 @@ from weirlab.heavy import np
 from weirlab.plots.style import Plot, scaled
 from weirlab.plots.trace import sequence_plot
 from weirlab.report.page import Network
-from weirlab.runs import Run
 from weirlab.traces import Trace, read_trace
+
+if TYPE_CHECKING:
+    from weirlab.runs import Run
 
 ROWS = 400_000
 """Most marks of a page, of all connections."""

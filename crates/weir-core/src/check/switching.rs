@@ -154,8 +154,13 @@ impl Spec {
 
 /// What needs flows that are counted.
 fn check_totals(spec: &Spec) -> Result<(), SpecError> {
-    if let Some(group) = spec.traffic.iter().position(|group| group.tcp.is_some()) {
-        return Err(SpecError::new(format!("/traffic/{group}/tcp"), "TCP needs flows that are counted"));
+    for (group, traffic) in spec.traffic.iter().enumerate() {
+        let (tcp, probers, messages) = (traffic.tcp.is_some(), traffic.probers.is_some(), traffic.messages.is_some());
+        let parts =
+            [("tcp", tcp, "TCP needs"), ("probers", probers, "probes need"), ("messages", messages, "messages need")];
+        if let Some((part, _, what)) = parts.iter().find(|part| part.1) {
+            return Err(SpecError::new(format!("/traffic/{group}/{part}"), format!("{what} flows that are counted")));
+        }
     }
     let notification = [
         ("bcn", spec.control.bcn.as_ref().map(|bcn| bcn.congestion_point.notification)),
