@@ -175,12 +175,22 @@ def _aqm(rng: random.Random) -> dict[str, Any]:
         "beta": 1.25,
         "ecn": False,
     }
+    red = {
+        "min_bytes": 5_000,
+        "max_bytes": 40_000,
+        "p_max": 0.2,
+        "weight": rng.choice([0.01, 1.0]),
+        "idle_ps": 10**7,
+        "gentle": rng.random() < 0.5,
+        "ecn": rng.random() < 0.5,
+    }
     return rng.choice(
         [
             {"kind": "codel", **slow},
             {"kind": "fq-codel", **slow, "queues": 16, "quantum_bytes": 1514},
             {"kind": "pie", **pie},
             {"kind": "threshold", "k_min_bytes": 20_000, "k_max_bytes": 60_000, "p_max": 0.3},
+            {"kind": "red", **red},
         ]
     )
 
@@ -367,8 +377,23 @@ OTHERS: dict[str, tuple[dict[str, Any], ...]] = {
             "stream": {"kind": "named"},
         },
     ),
+    "share": ({"kind": "dynamic", "alpha": 0.5}, {"kind": "static", "bytes": 20_000}),
 }
 """Kinds that few ready-made scenarios have, by the field where they may stand."""
+OF_MESSAGES: dict[str, tuple[dict[str, Any], ...]] = {
+    "balancing": (
+        {"kind": "random", "weighted": True},
+        {"kind": "round-robin"},
+        {"kind": "least-queue"},
+        {"kind": "flowlets", "gap_ps": 5_000_000, "weighted": False},
+    ),
+    "gaps": (
+        {"kind": "lognormal", "mean_gap_ps": 2e7, "sigma": 2.0},
+        {"kind": "hyperexponential", "mean_gap_ps": 2e7, "variation": 4.0},
+    ),
+    "arrivals": ({"kind": "listed", "list": [[0, 0, 1, 100_000], [1_000_000, 2, 1, 3_000]]},),
+}
+"""The same of messages, which fewer have."""
 
 
 def _other_kind(at: _Drawing) -> None:
@@ -426,11 +451,37 @@ def _drawn(rng: random.Random, base: Spec) -> Spec:
     return dict(json.loads(_core.check(json.dumps(at.spec))))
 
 
+def _with_messages(bases: dict[str, dict[str, Spec]]) -> Iterator[tuple[str, Spec]]:
+    """Each kind of part of messages, in the first ready-made scenario that has some."""
+    names = ((name, of) for family in bases.values() for name, of in family.items())
+    name, base = next(
+        (name, of) for name, of in names if any(group.get("messages") for group in of["traffic"])
+    )
+    for field, others in OF_MESSAGES.items():
+        for other in others:
+            of = copy.deepcopy(base)
+            for messages in filter(None, (group.get("messages") for group in of["traffic"])):
+                for part in [messages, *messages["arrivals"].get("sources", [])]:
+                    if field in part:
+                        part[field] = other
+            yield name, dict(json.loads(_core.check(json.dumps(of))))
+
+
 def _draw() -> Iterator[dict[str, Any]]:
     """Runs of all ready-made scenarios in turn; in the end of those with a kind that none had before."""
     rng = random.Random(20)
     bases = _bases()
     count, missing = 0, known_kinds()
+    for name, of in _with_messages(bases):
+        for _ in range(SHORTENED):
+            try:
+                tables = hashes(of, count, LONGEST_S)
+            except _TooSlowError:
+                _shorten(of)
+                continue
+            yield {"name": name, "seed": count, "spec": of, "tables": tables}
+            count, missing = count + 1, missing - kinds(of)
+            break
     for turn in itertools.count():
         for family in bases.values():
             name = rng.choice([*family])
