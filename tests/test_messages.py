@@ -22,11 +22,15 @@ def _literals(code):
             run = []
 
 
+CODE = re.compile(r"<\w|\(\?")
+"""Of HTML and regular expressions, which are no sentences."""
+
+
 def _faults(code):
     for run in _literals(code):
         for (_, first), (line, second) in itertools.pairwise(run):
             seam = first[-1:] + second[:1]
-            if re.fullmatch(r"[^\s{}\\]{2}", seam) and not first.endswith("\\n"):
+            if re.fullmatch(r"[^\s{}\\]{2}", seam) and not first.endswith("\\n") and not CODE.search(first):
                 yield line, f"no blank at the seam: {first[-20:]}|{second[:20]}"
             if re.fullmatch(r"  ", seam):
                 yield line, f"two blanks at the seam: {first[-20:]}|{second[:20]}"

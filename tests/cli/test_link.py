@@ -72,7 +72,7 @@ def test_a_file_that_lies_elsewhere_means_the_same_trace(tmp_path, monkeypatch):
         ([], {"rate": "20mbt"}, "--rate", "'mbt' is not a unit of rate"),
         (["los=1%"], {}, "--up los", "unknown field"),
         (["loss=2"], {"delay": "1 ms"}, "--up loss", ""),
-        ([], {"queue": "red"}, "--queue", ""),
+        ([], {"queue": "blue"}, "--queue", ""),
         ([], {"buffer": "10 kB"}, "--buffer", "needs a transmitter: write 'rate'"),
         (["rate=1mbit"], {"buffer": "10 kB"}, "--buffer (far to near)", "needs a transmitter: write 'rate'"),
     ],
