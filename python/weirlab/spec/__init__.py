@@ -856,7 +856,7 @@ class EcnConfig(Part):
     receiver: EcnSupport
     """The other one."""
     options: bool
-    """Whether counters of bytes are told in an option.
+    """Whether counters of bytes are reported in an option.
 
     Source: RFC 9768, 3.2.3.
     """
