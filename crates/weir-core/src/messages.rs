@@ -172,7 +172,7 @@ fn draw_size(sizes: &MessageSizes, chance: &mut Stream) -> Bytes {
 }
 
 impl MessageSizes {
-    /// The mean size [B], of sizes that are not rounded down to whole bytes.
+    /// The mean size in bytes, of sizes that are not rounded down to whole bytes.
     pub fn mean(&self) -> f64 {
         match self {
             MessageSizes::Fixed(bytes) => bytes.count() as f64,

@@ -162,7 +162,7 @@ pub(crate) struct Open {
     members: Vec<u32>,
     known: BTreeMap<(u32, Vec<u32>), u32>,
     router: Router,
-    /// Line rates, by port [bit/s].
+    /// Line rates in bit/s, by port.
     rates: Vec<u64>,
     chance: Stream,
     /// By row and a part of the hash: when a frame passed last, and by which port.

@@ -17,7 +17,7 @@ const PAD: u8 = 48;
 
 /// Records that must follow each other for an ERF file to be recognised, unless it ends before.
 const LOOK_RECORDS: usize = 4;
-/// Longest time between the stamps of neighbouring records that is believed when a file is recognised [s].
+/// Longest time between the stamps of neighbouring records that is believed when a file is recognised, in seconds.
 const LOOK_SECONDS: i64 = 30 * 86_400;
 
 /// What the header of a record says.
