@@ -98,6 +98,7 @@
 
     const canvas = made("canvas", { tabIndex: 0 });
     canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", `Bytes of ${data.flows[0].name} over time`); // until its marks are unpacked
     const choice = made("select");
     for (const [place, each] of data.flows.entries()) choice.append(made("option", { value: place, textContent: each.name }));
     const all = made("button", { type: "button", textContent: "Whole" });
