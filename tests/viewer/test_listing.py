@@ -56,6 +56,19 @@ def test_all_kinds_of_results_are_found_at_any_depth(viewer):
     }
 
 
+def test_a_result_is_found_before_the_list_has_it(copied, tmp_path):
+    index = Index(copied)
+    assert index.finds("low"), "nothing was read before"
+    assert index.kind_of("low") == "run"
+    assert not index.finds("later/new")
+    shutil.copytree(copied / "low", copied / "later" / "new")
+    assert index.finds("later/new")
+    (copied / "link").symlink_to(copied / "high")
+    assert not index.finds("link")
+    assert not index.finds("later/../low")
+    assert not index.finds("low/tables")
+
+
 def test_facets_count_what_the_other_filters_leave(viewer):
     facets = viewer.json("/results.json?kind=run")["facets"]
     assert {each["value"]: each["rows"] for each in facets["kind"]}["search"] == 2

@@ -99,6 +99,12 @@ class Index:
         folder = self._folders.get(path)
         return folder is not None and (folder.row is not None or path in self._known)
 
+    def finds(self, path: str) -> bool:
+        """Whether a result has that path, also one that the list does not have yet."""
+        if path not in self or path in self._rows:
+            self.look_at(path)
+        return path in self
+
     def kind_of(self, path: str) -> str:
         """`run`, `search` ..., `store` or `page`; empty where no result is known by that path."""
         found = self.frame.filter(path=path).get_column("kind")
@@ -139,11 +145,15 @@ class Index:
         return news
 
     def look_at(self, path: str) -> None:
-        """Read one result again if it has changed: before it is shown."""
+        """Read a result again if it has changed, or for the first time where it is not in the list."""
         with self._lock:
-            self._ask(path)
-            while self._todo and self._todo[-1] == path:
-                self._read(self._todo.pop())
+            parts = path.split("/") if path else []
+            above = [] if path in self._folders else ["/".join(parts[:depth]) for depth in range(len(parts))]
+            for each in (*above, path):
+                self._ask(each)
+                while each in self._todo:
+                    self._todo.remove(each)
+                    self._read(each)
             if path in self._rows:
                 self._publish()
 

@@ -45,9 +45,9 @@ class Opened:
         self._artist = ThreadPoolExecutor(1, thread_name_prefix="weir view: drawing")
 
     def directory(self, path: str) -> Path:
-        """The directory of a result in the list. Raises UnknownError for any other, and InputError for
+        """The directory of a result. Raises UnknownError for any other, and InputError for
         one that holds a link to somewhere else."""
-        if path not in self.index:
+        if not self.index.finds(path):
             raise UnknownError(f"{path or '.'}: there is no such result")
         self.mark(path)
         return self.root / path

@@ -128,7 +128,7 @@ class Viewer:
     def _result(self, request: Request) -> Response:
         path, form = self._named(request.path_params["path"])
         if form == "html":
-            if path not in self.index and self._may_come(path):
+            if not self.index.finds(path) and self._may_come(path):
                 reply = self._note(
                     path, "Starting …", ["Nothing is kept there yet; this page looks again."], status=202
                 )
@@ -364,7 +364,7 @@ class Viewer:
         path = request.query_params.get("path")
         if path is not None:
             path = _plain(path)
-            if path not in self.index:
+            if not await run_in_threadpool(self.index.finds, path):
                 return JSONResponse({"error": f"{path}: there is no such result"}, 404)
 
         async def news() -> AsyncIterator[str]:
@@ -499,21 +499,16 @@ class Viewer:
             raise UnknownError("there is no result of such a name")
         for form in ("json", "csv"):
             stem = path.removesuffix(f".{form}")
-            if stem != path and path not in self.index and (_plain(stem) in self.index):
+            if stem != path and not self.index.finds(path) and self.index.finds(_plain(stem)):
                 return _plain(stem), form
         return path, "html"
 
     def _may_come(self, path: str) -> bool:
-        """Whether there is a directory for a result that the list does not have."""
+        """Whether there is an empty directory, in which a result is about to be kept."""
         place = self.index.root / path
         inside = (
             place.resolve().is_relative_to(self.index.root) and place.is_dir() and ".." not in path.split("/")
         )
-        if inside and any(place.joinpath(name).exists() for name in ("manifest.json", "work.json")):
-            for _ in range(40):  # the watcher is about to find it
-                if path in self.index:
-                    return False
-                time.sleep(0.05)
         return inside and not any(place.iterdir())
 
     def _table(self, file: Path) -> pl.DataFrame:
