@@ -1,13 +1,19 @@
 """The front page of the package."""
 
+import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from itertools import chain
+from pathlib import Path
 
 import pytest
 
 import weirlab
 from weirlab.cli.app import COMMANDS, application
 
+ROOT = Path(__file__).parents[1]
 HEAVY = ("numpy", "polars", "pydantic", "yaml", "rich", "altair", "psutil", "weirlab._core")
 
 
@@ -67,22 +73,29 @@ def test_a_command_loads_its_own_module_and_no_other_command():
 def test_a_check_loads_neither_polars_nor_numpy():
     modules = loaded_after("from weirlab.cli.app import execute\nassert execute(['check', 'incast']) == 0")
     assert "pydantic" in modules
-    assert not modules.intersection({"numpy", "polars", "scipy", "weirlab.traces", "weirlab.report.run"})
+    assert not modules.intersection({"numpy", "polars", "weirlab.traces", "weirlab.report.run"})
 
 
 def test_a_run_loads_nothing_that_only_its_report_needs(tmp_path):
     words = ["run", "incast", "--out", str(tmp_path / "out")]
     modules = loaded_after(f"from weirlab.cli.app import execute\nassert execute({words}) == 0")
     assert "polars" in modules
-    unneeded = {"numpy", "scipy", "weirlab.traces", "weirlab.plots.series", "weirlab.studies"}
+    unneeded = {"numpy", "weirlab.traces", "weirlab.plots.series", "weirlab.studies"}
     assert not modules.intersection(unneeded)
 
 
-def test_a_search_on_a_model_loads_no_scipy(tmp_path):
-    words = ["search", "search-knee", "--out", str(tmp_path / "out")]
-    modules = loaded_after(f"from weirlab.cli.app import execute\nassert execute({words}) == 0")
-    assert "weirlab.searches.forwarding" in modules
-    assert "scipy" not in modules
+def test_the_package_imports_nothing_that_it_does_not_declare():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needs = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    declared = {"pydantic_core"} | {re.split(r"[^\w-]", need)[0].lower() for need in needs}
+    owners = packages_distributions()
+    undeclared = {
+        (module, path.name)
+        for path in (ROOT / "python").rglob("*.py")
+        for module in re.findall(r"^ *(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
+        if module in owners and not declared.intersection(name.lower() for name in owners[module])
+    }
+    assert not undeclared
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -100,4 +113,4 @@ def test_the_table_of_commands_leaves_none_out():
 def test_a_table_of_one_kind_of_result_loads_neither_the_other_kinds_nor_scenarios():
     modules = loaded_after("import weirlab.report.trace")
     assert "weirlab.plots.trace" in modules
-    assert not modules.intersection({"pydantic", "scipy", "weirlab.scenario", "weirlab.report.study"})
+    assert not modules.intersection({"pydantic", "weirlab.scenario", "weirlab.report.study"})

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats.qmc import LatinHypercube
 
 from weirlab.errors import ScenarioError
 from weirlab.scenario import load, loads
@@ -47,6 +48,11 @@ def test_each_combination_has_points_of_its_own_that_fill_the_ranges():
     eighths = sorted(int(np.log(limit / 2000) / np.log(100) * 8) for limit in limits)
     assert eighths == list(range(8))
     assert limits != [int(point.levels[LIMIT].removesuffix(" B")) for point in points[8:]]
+
+
+def test_a_latin_hypercube_is_that_of_scipy():
+    rows = design_rows(loads(BASE + DESIGN).study.design, 3)
+    assert (rows == LatinHypercube(2, rng=np.random.default_rng([1, 3])).random(8)).all()
 
 
 def test_a_point_is_the_scenario_with_its_values():

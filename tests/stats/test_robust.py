@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, theilslopes
 
 from weirlab.stats import mean_interval
 from weirlab.stats.robust import fit_robust_line, mean_share_interval, ratio_interval, wilson_interval
@@ -39,6 +39,19 @@ def test_the_line_follows_units():
     assert other.half_width == pytest.approx(one.half_width / 1000)
     assert other.intercept == pytest.approx(one.intercept)
     assert other.residual == pytest.approx(one.residual)
+
+
+@pytest.mark.parametrize("round_to", [1, 6])
+@pytest.mark.parametrize("count", [5, 40])
+def test_a_robust_line_is_that_of_scipy_with_ties_and_without(count, round_to):
+    chance = np.random.default_rng(count)
+    x = chance.normal(size=count).round(round_to)
+    y = (2 * x + chance.standard_cauchy(count)).round(round_to)
+    theirs = theilslopes(y, x, 0.9)
+    line = fit_robust_line(x, y, confidence=0.9)
+    assert (line.slope, line.slope_low, line.slope_high) == pytest.approx(
+        (theirs.slope, theirs.low_slope, theirs.high_slope), rel=1e-12
+    )
 
 
 def test_two_places_make_no_robust_line():

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from weirlab.reproductions.verdicts import About, KnownMisfit, Row, Verdict
 from weirlab.stats import STATISTICS, Margin, mean_margin, statistic_margin, t_quantile
+from weirlab.stats.distributions import f_quantile
 
 FloatArray = npt.NDArray[np.float64]
 CONFIDENCE = 0.99
@@ -130,9 +131,7 @@ _PARTS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 def _spread_ratio(probability: float, runs: int, other_runs: int) -> float:
     """The ratio of two standard deviations that is not exceeded with this probability."""
-    from scipy.special import fdtri
-
-    return math.sqrt(float(fdtri(runs - 1, other_runs - 1, probability)))
+    return math.sqrt(f_quantile(probability, runs - 1, other_runs - 1))
 
 
 def _deviation_error(ours: Sample) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from weirlab.stats.distributions import beta_quantile
 from weirlab.testbed.base import Trial
 
 
@@ -66,9 +67,7 @@ def clopper_pearson(failures: int, trials: int, confidence: float = 0.95) -> tup
 
     Source: Clopper & Pearson 1934.
     """
-    from scipy.special import betaincinv
-
     tail = (1.0 - confidence) / 2.0
-    low = float(betaincinv(failures, trials - failures + 1, tail)) if failures > 0 else 0.0
-    high = float(betaincinv(failures + 1, trials - failures, 1.0 - tail)) if failures < trials else 1.0
+    low = beta_quantile(tail, failures, trials - failures + 1) if failures > 0 else 0.0
+    high = beta_quantile(1.0 - tail, failures + 1, trials - failures) if failures < trials else 1.0
     return low, high

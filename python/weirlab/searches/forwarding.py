@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weirlab.heavy import np
-from weirlab.stats.replicates import t_quantile
+from weirlab.stats.distributions import t_quantile
 from weirlab.testbed.base import Trial
 
 MOST_LOSS = 0.005

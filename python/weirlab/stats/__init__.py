@@ -9,6 +9,7 @@ All raise ValueError, saying what is wrong and its value, when they are given to
 meaning: none falls back on something else.
 """
 
+from weirlab.stats.distributions import t_quantile
 from weirlab.stats.fits import (
     Exponential,
     Line,
@@ -42,7 +43,7 @@ from weirlab.stats.latency import (
     rate_variability,
     rtt_difference,
 )
-from weirlab.stats.replicates import Interval, mean_interval, t_quantile
+from weirlab.stats.replicates import Interval, mean_interval
 from weirlab.stats.resampling import STATISTICS, Margin, mean_margin, statistic_margin
 from weirlab.stats.responsiveness import (
     Responsiveness,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from weirlab.heavy import np
 from weirlab.stats.arrays import Array, paired
-from weirlab.stats.replicates import t_quantile
+from weirlab.stats.distributions import t_quantile
 
 
 def r_squared(observed: Iterable[float], predicted: Iterable[float], *, about: float | None = None) -> float:

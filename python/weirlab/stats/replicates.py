@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from weirlab.stats.distributions import t_quantile
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -40,15 +42,3 @@ def mean_interval(values: Sequence[float], *, confidence: float = 0.95) -> Inter
     variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
     half = t_quantile((1 + confidence) / 2, count - 1) * math.sqrt(variance / count)
     return Interval(mean, mean - half, mean + half, count)
-
-
-def t_quantile(probability: float, degrees: int) -> float:
-    """Quantile of Student's t distribution.
-
-    Raises ValueError unless probability lies in (0, 1) and degrees of freedom are 1 or more.
-    """
-    if not 0 < probability < 1 or degrees < 1:
-        raise ValueError(f"no quantile {probability} of Student's t with {degrees} degrees of freedom")
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, probability))

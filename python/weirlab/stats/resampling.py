@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from weirlab.heavy import np
 from weirlab.stats.arrays import Array, sample
-from weirlab.stats.replicates import t_quantile
+from weirlab.stats.distributions import t_quantile
 
 CONFIDENCE = 0.99
 """Of all margins, unless they say another."""

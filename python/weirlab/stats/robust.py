@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
 
 from weirlab.heavy import np
 from weirlab.stats.arrays import paired
-from weirlab.stats.replicates import t_quantile
+from weirlab.stats.distributions import t_quantile
 
 _MANY = 10**9
 """Degrees of freedom with which Student's t is the normal distribution."""
@@ -44,18 +46,22 @@ def fit_robust_line(x: Iterable[float], y: Iterable[float], *, confidence: float
 
     Up to 29 % of the points may be wrong by any amount. The interval of the slope holds the true one with
     this confidence when errors are independent and alike, whatever their distribution: its ends are the
-    slopes at the ranks (N -+ z sqrt(n (n - 1)(2 n + 5) / 18)) / 2 of N pairs, corrected for ties in x. Those
+    slopes at the ranks (N -+ z sqrt(n (n - 1)(2 n + 5) / 18)) / 2 of N pairs, corrected for ties. Those
     of the intercept are the intercepts of the lines with these slopes.
 
     Raises ValueError with fewer than three different x. Source: Theil 1950, part I; Sen 1968, sections 2
     and 3.
     """
-    from scipy.stats import theilslopes
-
     a, b = paired(x, y, "robust line", least=3)
     if np.unique(a).size < 3:
         raise ValueError(f"robust line: three different x are needed (got {np.unique(a).size})")
-    slope, _, low, high = (float(value) for value in theilslopes(b, a, alpha=confidence))
+    steps = np.subtract.outer(a, a)
+    slopes = np.sort(np.subtract.outer(b, b)[steps > 0] / steps[steps > 0])
+    ties = sum(_pairs_variance(np.unique(values, return_counts=True)[1]).sum() for values in (a, b))
+    reach = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(_pairs_variance(a.size) - ties)
+    slope = float(np.median(slopes))
+    low = float(slopes[max(round((slopes.size - reach) / 2) - 1, 0)])
+    high = float(slopes[min(round((slopes.size + reach) / 2), slopes.size - 1)])
 
     def intercept(of: float) -> float:
         return float(np.median(b - of * a))
@@ -63,6 +69,11 @@ def fit_robust_line(x: Iterable[float], y: Iterable[float], *, confidence: float
     ends = sorted((intercept(low), intercept(high)))
     residual = float(np.median(np.abs(b - slope * a - intercept(slope))))
     return RobustLine(slope, low, high, intercept(slope), ends[0], ends[1], residual, a.size)
+
+
+def _pairs_variance(count: Any) -> Any:
+    """Variance of Kendall's sum of signs over all pairs. Source: Sen 1968, equation 2.6."""
+    return count * (count - 1) * (2 * count + 5) / 18
 
 
 def wilson_interval(part: int, whole: int, *, confidence: float = 0.95) -> tuple[float, float]:

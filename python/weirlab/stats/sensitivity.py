@@ -12,8 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from weirlab.heavy import np
+from weirlab.stats.arrays import Array
 
 SLICES = 10
 """Equal parts of a parameter's values, in each of which PAWN looks at the result."""
@@ -28,11 +30,9 @@ class RankCorrelation:
     high: float
 
 
-def within_strata(values: Sequence[float], strata: Sequence[int] | None = None) -> np.ndarray:
+def within_strata(values: Sequence[float] | Array, strata: Sequence[int] | None = None) -> np.ndarray:
     """Ranks of the values within their stratum, from -1 to 1, equal values with the mean of theirs; all 0 in
     a stratum whose values are the same. Shape: that of `values`."""
-    from scipy.stats import rankdata  # half a second, which every study would pay
-
     given = np.asarray(values, dtype=float)
     if not np.isfinite(given).all():
         raise ValueError("ranks need finite values")
@@ -42,8 +42,14 @@ def within_strata(values: Sequence[float], strata: Sequence[int] | None = None) 
         here = groups == group
         count = int(here.sum())
         if count > 1:
-            ranks[here] = (2 * rankdata(given[here]) - count - 1) / (count - 1)
+            ranks[here] = (2 * _ranks(given[here]) - count - 1) / (count - 1)
     return ranks
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks from 1 on; equal values have the mean of theirs."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[places]
 
 
 def rank_correlation(
@@ -62,9 +68,7 @@ def rank_correlation(
     rho = float(np.clip(u @ v / math.sqrt((u @ u) * (v @ v)), -1.0, 1.0))
     if abs(rho) == 1.0:
         return RankCorrelation(rho, rho, rho)
-    from scipy.special import ndtri
-
-    half = float(ndtri(0.975)) * math.sqrt((1 + rho * rho / 2) / (len(u) - 3))
+    half = NormalDist().inv_cdf(0.975) * math.sqrt((1 + rho * rho / 2) / (len(u) - 3))
     return RankCorrelation(rho, math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half))
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from weirlab.heavy import np
 from weirlab.stats.arrays import Array, paired, sample
+from weirlab.stats.distributions import t_tails
 from weirlab.stats.fits import Line, Proportion, fit_line, fit_proportion
 from weirlab.stats.samples import median
+from weirlab.stats.sensitivity import within_strata
 
 
 def aggregate_goodput(delivered_bytes: Iterable[int], duration_s: float) -> float:
@@ -149,10 +151,10 @@ def duration_trend(
     line = fit_line(np.log(durations), rates)
     rho, probability = math.nan, math.nan
     if rates.min() < rates.max():
-        from scipy.stats import spearmanr
-
-        answer = spearmanr(durations, rates)
-        rho, probability = float(answer.statistic), float(answer.pvalue)
+        ranks = within_strata(durations), within_strata(rates)
+        rho = float(np.corrcoef(*ranks)[0, 1])
+        degrees = len(rates) - 2
+        probability = t_tails(rho * math.sqrt(degrees / (1 - rho**2)), degrees) if abs(rho) < 1 else 0.0
     return DurationTrend(line, line.slope_interval(confidence=confidence), rho, probability)
 
 

@@ -26,6 +26,8 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
+from weirlab.theory.roots import crossing
+
 
 @dataclass(frozen=True)
 class DcqcnPoint:
@@ -64,9 +66,7 @@ class DcqcnPoint:
     @cached_property
     def marking(self) -> float:
         """p*: probability of a mark at rest, by the equations in full."""
-        from scipy.optimize import brentq  # takes a quarter of a second, which every command would pay
-
-        return float(brentq(self._surplus, _LEAST, _MOST, xtol=1e-15, rtol=1e-12))
+        return crossing(self._surplus, _LEAST, _MOST)
 
     @property
     def marking_estimate(self) -> float:

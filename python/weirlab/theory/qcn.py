@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from weirlab.heavy import np
 from weirlab.theory.linear import linear_delay_margin, rightmost_root
+from weirlab.theory.roots import crossing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -139,8 +140,6 @@ class QcnPoint:
         Raises ValueError where the recovery is too strong for any feedback.
         """
 
-        from scipy.optimize import brentq  # slow to import: see weirlab.theory.dcqcn
-
         def excess(feedback: float) -> float:
             sampling = self.sampling_at(feedback)
             steps, growth = self.recovery(sampling, self.fair_fps)
@@ -148,7 +147,7 @@ class QcnPoint:
 
         if excess(self.feedback_limit) >= 0:
             raise ValueError("the sources recover faster than the largest feedback can slow them down")
-        feedback = float(brentq(excess, 0.0, self.feedback_limit))
+        feedback = crossing(excess, 0.0, self.feedback_limit)
         sampling = self.sampling_at(feedback)
         return feedback, self.fair_fps + self.recovery(sampling, self.fair_fps)[1] / sampling
 
@@ -208,8 +207,6 @@ class QcnPoint:
     @property
     def crossover_rad_s(self) -> float:
         """The highest frequency where |L| = 1. Raises ValueError where the loop has no such gain."""
-        from scipy.optimize import brentq  # slow to import: see weirlab.theory.dcqcn
-
         start = self.service_fps * self.sampling / self.flows
         low = high = start
         while abs(self.loop(high)) > 1:
@@ -218,7 +215,7 @@ class QcnPoint:
             low /= 2
         if low <= LEAST * start:
             raise ValueError("the gain of the loop is below 1 at all frequencies")
-        return float(brentq(lambda w: abs(self.loop(w)) - 1, low, high))
+        return crossing(lambda w: abs(self.loop(w)) - 1, low, high)
 
     @property
     def phase_margin_deg(self) -> float:

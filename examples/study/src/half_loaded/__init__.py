@@ -9,10 +9,9 @@ Source: Kleinrock 1975, section 5.6
 
 from __future__ import annotations
 
-from scipy import stats
-
 import weirlab
 from weirlab.reproductions import Effort, Findings, Reproduction, Row
+from weirlab.stats import mean_interval
 
 __all__ = ["STUDY", "reproduce"]
 
@@ -44,14 +43,14 @@ def reproduce(effort: Effort) -> Findings:
     """Simulate, and compare."""
     found = weirlab.run(SCENARIO, seed=effort.seed, replicates=10 if effort.quick else 40)
     queues = found.measures.get_column("value").to_numpy() / FRAME_BYTES
-    error = float(stats.sem(queues))
+    mean = mean_interval(queues, confidence=0.999)
     row = Row(
         name="frames that wait, on average",
         published=0.25,
-        ours=float(queues.mean()),
-        tolerance=float(stats.t.ppf(0.9995, len(queues) - 1)) * error,
+        ours=mean.mean,
+        tolerance=mean.half_width,
         basis="99.9 % interval of ours",
-        error=error,
+        error=float(queues.std(ddof=1)) / len(queues) ** 0.5,
         unit="frames",
     )
     return Findings.of("half-loaded", effort, rows=[row])

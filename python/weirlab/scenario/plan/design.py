@@ -147,10 +147,11 @@ def design_rows(design: LatinHypercube | Morris | Sobol, combination: int) -> np
     """
     count = len(design.parameters)
     if isinstance(design, LatinHypercube):
-        from scipy.stats.qmc import LatinHypercube as Sampler
-
-        chance = np.random.default_rng([design.seed, combination])
-        return np.asarray(Sampler(count, rng=chance).random(design.points))
+        # One point in each stratum of each parameter, drawn as SciPy's `LatinHypercube` does.
+        chance = np.random.default_rng([design.seed, combination]).spawn(1)[0]
+        within = chance.random((design.points, count))
+        strata = [chance.permutation(design.points) for _ in range(count)]
+        return (np.transpose(strata) + 1 - within) / design.points
     problem = unit_problem(design)
     sample = salib("SALib.sample.morris" if isinstance(design, Morris) else "SALib.sample.sobol").sample
     if isinstance(design, Morris):
