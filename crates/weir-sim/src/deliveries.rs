@@ -1,10 +1,14 @@
 //! What is known of frames that arrive: totals of each flow, and for those who ask series and distributions.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use weir_core::histogram::Histogram;
 use weir_core::spec::{Departures, Source};
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::boundaries::Boundaries;
+use crate::bulk::Bulk;
 use crate::plan::Plan;
 use crate::route::Flow;
 use crate::totals::{BurstInterval, Delivery};
@@ -53,7 +57,7 @@ impl FlowCounters {
 }
 
 /// What is written down of deliveries besides the totals.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Watch {
     /// One for each flow, or none.
     pub(crate) delays: Vec<Histogram>,
@@ -63,8 +67,10 @@ pub(crate) struct Watch {
     pub(crate) flows: Vec<Option<TrafficProbe>>,
     /// One for each flow, if there are bursts of more than a frame.
     pub(crate) bursts: Vec<Bursts>,
-    /// Whether bursts are told of.
-    pub(crate) tells_bursts: bool,
+    /// Whether bursts are reported.
+    pub(crate) reports_bursts: bool,
+    /// What is still to arrive of messages without connections, if there are any.
+    pub(crate) bulk: Option<Rc<RefCell<Bulk>>>,
 }
 
 /// The bursts of a flow.
@@ -103,9 +109,9 @@ impl Bursts {
     }
 }
 
-/// Whether bursts are told of: in networks with shared memories, adapters or slow outputs; not with DCQCN, where frames
+/// Whether bursts are reported: in networks with shared memories, adapters or slow outputs; not with DCQCN, where frames
 /// carry marks instead.
-pub(crate) fn tells_bursts(plan: &Plan) -> bool {
+pub(crate) fn reports_bursts(plan: &Plan) -> bool {
     plan.is_switched() && plan.spec.control.dcqcn.is_none()
 }
 
@@ -113,7 +119,7 @@ pub(crate) fn tells_bursts(plan: &Plan) -> bool {
 pub(crate) fn has_bursts(plan: &Plan) -> bool {
     let is_long =
         |source: &Source| matches!(source.departures, Departures::Bursts { mean_frames, .. } if mean_frames > 1.0);
-    tells_bursts(plan) && plan.spec.traffic.iter().flat_map(|group| &group.sources).any(is_long)
+    reports_bursts(plan) && plan.spec.traffic.iter().flat_map(|group| &group.sources).any(is_long)
 }
 
 impl Watch {
@@ -135,7 +141,7 @@ impl Watch {
         let flows = if record.flows.is_empty() { Vec::new() } else { plan.flows.iter().map(of_flow).collect() };
         let histograms = if record.delays { plan.flows.len() } else { 0 };
         let (delays, bursts) = (vec![Histogram::default(); histograms], vec![Bursts::NEW; bursts]);
-        Some(Watch { delays, traffic, flows, bursts, tells_bursts: tells_bursts(plan) })
+        Some(Watch { delays, traffic, flows, bursts, reports_bursts: reports_bursts(plan), bulk: None })
     }
 
     /// A frame of `flow`, which counts for the group `traffic`, arrived at `now`; whether it `ends` its burst.
@@ -149,15 +155,18 @@ impl Watch {
         delay: Span,
         ends: bool,
     ) {
+        if let Some(bulk) = &self.bulk {
+            bulk.borrow_mut().on_frame(flow, now - delay, now);
+        }
         let burst = match self.bursts.get_mut(flow as usize) {
-            Some(bursts) => bursts.on_frame(now, Time::from_ps(now.ps() - delay.ps()), ends),
-            None => self.tells_bursts.then_some(delay),
+            Some(bursts) => bursts.on_frame(now, now - delay, ends),
+            None => self.reports_bursts.then_some(delay),
         };
         if let Some(histogram) = self.delays.get_mut(flow as usize) {
             histogram.count(delay);
         }
         if let Some(traffic) = traffic
-            && let Some(probe) = &mut self.traffic[traffic as usize]
+            && let Some(Some(probe)) = self.traffic.get_mut(traffic as usize)
         {
             probe.on_delivery(now, size.count());
         }

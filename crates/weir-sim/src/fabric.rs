@@ -27,9 +27,7 @@ mod switch;
 mod tasks;
 mod wire;
 
-use std::cell::RefCell;
 use std::hint::black_box;
-use std::rc::Rc;
 
 use weir_core::network::PortSpec;
 use weir_core::queue::{ClassSet, Lane, Limit, Offer, Port};
@@ -38,7 +36,6 @@ use weir_core::spec::Discipline;
 use weir_core::units::{Bytes, Time};
 
 use crate::agenda::{Agenda, Entity};
-use crate::bulk::Bulk;
 use crate::control::Control;
 use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
@@ -71,8 +68,6 @@ pub struct Fabric<'p> {
     pub(crate) forwarding: Forwarding,
     /// What nodes know of ways, if there are messages.
     pub(crate) open: Option<Box<Open>>,
-    /// What is still to arrive of messages without connections, if there are any.
-    pub(crate) bulk: Option<Rc<RefCell<Bulk>>>,
     pub(crate) script: Option<Script>,
     /// Frames dropped at each place of the ways.
     pub(crate) drops: Vec<u64>,
@@ -147,7 +142,6 @@ impl<'p> Fabric<'p> {
             forwarding,
             open: plan.has_open_flows().then(|| Box::new(Open::new(&plan.topology, seed.stream("balancing")))),
             script,
-            bulk: None,
             hops: 0,
             patience: 0,
             draws: 0,
@@ -521,8 +515,7 @@ impl<'p> Fabric<'p> {
         self.hops = self.hops.wrapping_add(1);
         match self.forwarding.route[leg as usize] {
             ARRIVED => return self.deliver(id),
-            OPEN => self.arrive_open(id, leg),
-            ASK | LOST => self.arrive_unknown(id, leg),
+            ASK | LOST | OPEN => self.arrive_unknown(id, leg),
             onward => self.offer(onward, id, size, lane),
         }
         None
@@ -538,48 +531,55 @@ impl<'p> Fabric<'p> {
         self.hops += 1;
         match self.forwarding.route[leg as usize] {
             ARRIVED => return self.deliver(id),
-            OPEN => self.arrive_open(id, leg),
-            ASK | LOST => self.arrive_unknown(id, leg),
+            ASK | LOST | OPEN => self.arrive_unknown(id, leg),
             onward => self.offer(onward, id, size, lane),
         }
         None
     }
 
-    /// A frame has come to the end of its flow; returns the agent that is to be told.
+    /// A frame has come to the end of its flow; returns the agent that acts on it.
     #[inline]
     pub(crate) fn deliver(&mut self, id: FrameId) -> Option<u32> {
-        let Frame { born, flow, kind, .. } = self.frames[id];
+        if self.frames[id].kind != Kind::Data {
+            return self.deliver_special(id);
+        }
+        self.count_delivery(id);
+        self.frames.free_data(id);
+        None
+    }
+
+    /// The same, of a frame that is more than data.
+    fn deliver_special(&mut self, id: FrameId) -> Option<u32> {
+        let frame = self.frames[id];
+        let Frame { flow, kind, .. } = frame;
         if kind == Kind::Notification {
             self.receive_notification(id);
             return None;
         }
-        let size = self.frames[id].size();
+        self.count_delivery(id);
         let end = self.frames.end(id).unwrap_or(NO_END);
         self.frames.free(id);
-        let delay = self.now - born;
-        self.flows[flow as usize].deliver(size, delay);
-        if let Some(bulk) = &self.bulk {
-            bulk.borrow_mut().on_frame(flow, born, self.now);
-        }
-        if let Some(watch) = &mut self.watch {
-            let planned = &self.plan.flows[flow as usize];
-            let group = (!planned.returns).then_some(planned.traffic);
-            let ends_burst = kind != Kind::InBurst;
-            watch.on_delivery(self.now, flow, group, size, delay, ends_burst);
-        }
-        if kind == Kind::Data { None } else { self.hand_over(id, flow, size, kind, end) }
-    }
-
-    /// A frame with a body or a mark, just freed, goes to the agent that receives the flow.
-    #[inline]
-    fn hand_over(&mut self, id: FrameId, flow: u32, size: Bytes, kind: Kind, end: u32) -> Option<u32> {
         if kind == Kind::Marked {
             self.receive_mark(flow, id);
+        }
+        if kind != Kind::Loaded {
             return None;
         }
         let agent = self.receivers.get(flow as usize).copied().filter(|&agent| agent != NOBODY)?;
-        self.received = Some(Received { flow, size, end, body: self.frames.body(id) });
+        self.received = Some(Received { flow, size: frame.size(), end, body: self.frames.body(id) });
         Some(agent)
+    }
+
+    #[inline]
+    fn count_delivery(&mut self, id: FrameId) {
+        let frame = &self.frames[id];
+        let (delay, size) = (self.now - frame.born, frame.size());
+        self.flows[frame.flow as usize].deliver(size, delay);
+        if let Some(watch) = &mut self.watch {
+            let planned = &self.plan.flows[frame.flow as usize];
+            let group = (!planned.returns).then_some(planned.traffic);
+            watch.on_delivery(self.now, frame.flow, group, size, delay, frame.kind != Kind::InBurst);
+        }
     }
 }
 

@@ -159,6 +159,17 @@ impl Pool {
         id
     }
 
+    /// Puts a frame of an open flow, which carries `body` and is meant for `end`.
+    pub(crate) fn put_open(&mut self, frame: Frame, body: Body, end: u32) -> FrameId {
+        let id = self.put_loaded(frame, body);
+        if self.ends.len() <= id as usize {
+            self.ends.resize(self.frames.len().next_power_of_two(), NO_END);
+        }
+        self.ends[id as usize] = end;
+        self.under_way[end as usize / 2] += 1;
+        id
+    }
+
     /// Puts a frame that carries `body`.
     pub(crate) fn put_loaded(&mut self, frame: Frame, body: Body) -> FrameId {
         debug_assert!(!matches!(frame.kind, Kind::Data | Kind::InBurst), "data without a body");
@@ -212,19 +223,12 @@ impl Pool {
         if self[id].kind == Kind::Loaded { self.bodies[id as usize].0 } else { self.control[&id] }
     }
 
-    /// Frame `id` is meant for `end`.
-    #[inline]
-    pub(crate) fn own(&mut self, id: FrameId, end: u32) {
-        if self.ends.len() <= id as usize {
-            self.ends.resize(self.frames.len().next_power_of_two(), NO_END);
-        }
-        self.ends[id as usize] = end;
-        self.under_way[end as usize / 2] += 1;
-    }
-
     /// The end that frame `id` is meant for, if its flow is open.
     #[inline]
     pub(crate) fn end(&self, id: FrameId) -> Option<u32> {
+        if self[id].kind != Kind::Loaded {
+            return None;
+        }
         self.ends.get(id as usize).copied().filter(|&end| end != NO_END)
     }
 
@@ -240,13 +244,17 @@ impl Pool {
 
     #[inline]
     pub(crate) fn free(&mut self, id: FrameId) {
-        self.alive -= 1;
-        if let Some(end) = self.ends.get_mut(id as usize)
-            && *end != NO_END
-        {
-            self.under_way[*end as usize / 2] -= 1;
-            *end = NO_END;
+        if let Some(end) = self.end(id) {
+            self.under_way[end as usize / 2] -= 1;
+            self.ends[id as usize] = NO_END;
         }
+        self.free_data(id);
+    }
+
+    /// The same, of a frame without a body.
+    #[inline]
+    pub(crate) fn free_data(&mut self, id: FrameId) {
+        self.alive -= 1;
         self[id].next = self.free;
         self.free = id;
     }

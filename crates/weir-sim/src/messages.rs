@@ -226,7 +226,7 @@ impl Messages {
         let (bytes, now) = (slot.row.bytes.count(), fabric.now());
         let place = self.place(fabric, slot);
         let Some(flow) = flow else { return };
-        fabric.bulk.get_or_insert_with(|| Rc::clone(&self.bulk));
+        fabric.watch.get_or_insert_default().bulk.get_or_insert_with(|| Rc::clone(&self.bulk));
         let full = packets.payload_bytes.count();
         self.bulk.borrow_mut().begin(flow, place, now, bytes.div_ceil(full));
         let mut left = bytes;

@@ -20,8 +20,7 @@ impl Fabric<'_> {
         let port = port.unwrap_or_else(|| self.plan.open.outlet(host));
         let leg = planned.first_leg + self.plan.open.first(host, port);
         let frame = Frame::new(now, flow, leg, size, lane).of_kind(Kind::Loaded);
-        let id = self.frames.put_loaded(frame, body);
-        self.frames.own(id, end);
+        let id = self.frames.put_open(frame, body, end);
         self.offer(port, id, size, lane);
     }
 

@@ -7,7 +7,7 @@ use weir_core::units::Time;
 
 use super::Fabric;
 use crate::control::Beyond;
-use crate::deliveries::{Bursts, FlowCounters, tells_bursts};
+use crate::deliveries::{Bursts, FlowCounters, reports_bursts};
 use crate::frames::FrameId;
 use crate::line::Role;
 use crate::totals::{BurstTotals, MemoryTotals};
@@ -159,7 +159,7 @@ impl Fabric<'_> {
 
     /// The bursts that arrived whole, by flow: a frame is a burst where no source sends longer ones.
     pub(crate) fn burst_totals(&self) -> Vec<BurstTotals> {
-        if !tells_bursts(self.plan) {
+        if !reports_bursts(self.plan) {
             return Vec::new();
         }
         let single = |flow: &FlowCounters| Bursts {

@@ -10,7 +10,7 @@ use weir_core::units::{Bytes, Time};
 use super::Fabric;
 use crate::control::held::Storm;
 use crate::frames::FrameId;
-use crate::route::LOST;
+use crate::route::{LOST, OPEN};
 
 impl Fabric<'_> {
     /// The events that are due happen.
@@ -174,11 +174,13 @@ impl Fabric<'_> {
         Some(onward)
     }
 
-    /// A frame has arrived whose way does not go on: its node is asked, or it was lost on its link.
+    /// A frame has arrived whose way is not fixed: its node is asked, or it was lost on its link.
     #[cold]
     pub(crate) fn arrive_unknown(&mut self, id: FrameId, leg: u32) {
-        if self.forwarding.route[leg as usize] == LOST {
-            return self.lose_flying(id);
+        match self.forwarding.route[leg as usize] {
+            LOST => return self.lose_flying(id),
+            OPEN => return self.arrive_open(id, leg),
+            _ => {}
         }
         let input = self.forwarding.input(self.plan, leg);
         let (size, lane) = (self.frames[id].size(), self.frames[id].lane);
