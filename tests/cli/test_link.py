@@ -74,6 +74,14 @@ def test_a_file_that_lies_elsewhere_means_the_same_trace(tmp_path, monkeypatch):
         (["loss=2"], {"delay": "1 ms"}, "--up loss", ""),
         ([], {"queue": "blue"}, "--queue", ""),
         ([], {"buffer": "10 kB"}, "--buffer", "needs a transmitter: write 'rate'"),
+        (
+            [],
+            {"rate": "1 Gbit/s", "queue": "threshold"},
+            "--queue '{kind: threshold, k_min: ...}'",
+            "is missing",
+        ),
+        ([], {"queue": "{kind: codel, target: 5}"}, "--queue target", "write a duration"),
+        ([], {"jitter": "{distribution: uniform}"}, "--jitter size", "is missing"),
         (["rate=1mbit"], {"buffer": "10 kB"}, "--buffer (far to near)", "needs a transmitter: write 'rate'"),
     ],
 )
@@ -128,6 +136,12 @@ def test_what_is_wrong_in_a_mapping_is_told_with_its_place(up, error, message):
     with pytest.raises(error) as caught:
         Link.of([up], None, rate="20mbit", delay="5ms").scenario({})
     assert message in str(caught.value)
+
+
+def test_an_option_of_both_ways_takes_a_mapping_as_well():
+    queue = "{kind: red, min: 9 kB, max: 30 kB}"
+    scenario = Link.of(None, None, rate="20mbit", delay="5ms", queue=queue).scenario({})
+    assert line(scenario, "backward").queue.min.bytes == 9000
 
 
 def test_a_wrong_value_of_an_option_is_reported_with_the_option_alone():

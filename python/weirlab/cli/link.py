@@ -22,6 +22,8 @@ HOP = "path"
 """What the one hop of such a path is called."""
 LEAST_BUFFER_FRAMES = 15
 """Of the buffer that stands for one bandwidth-delay product."""
+_STANDS_FOR = {"queue": "kind", "jitter": "size"}
+"""The field that a single word is of, where a field has fields."""
 _BOTH = "Both ways"
 _TC_RATE = re.compile(r"\s*(\d[\d.]*(?:e[+-]?\d+)?)\s*([kmgt]?)bit(?:/s|ps)?\s*", re.IGNORECASE)
 """A rate as `tc` and people in a hurry write it."""
@@ -54,7 +56,7 @@ QueueOption = Annotated[
     str | None,
     typer.Option(
         metavar="KIND",
-        help=f"{_BOTH}: drop-tail, codel, pie, fq-codel ... Default: drop-tail.",
+        help=f"{_BOTH}: codel, pie ... or {{kind: red, min: 9 kB, max: 30 kB}}. Default: drop-tail.",
         show_default=False,
     ),
 ]
@@ -106,7 +108,9 @@ class Link:
         """The section `testbed.hops` that they stand for. Raises InputError for words that are no fields."""
         ways = {}
         for direction, option, given in (("forward", "--up", self.up), ("backward", "--down", self.down)):
-            fields = {name: _field(name, value) for name, value in self.both.items()}
+            fields = {
+                name: _field(name, field_value(value, f"--{name}")) for name, value in self.both.items()
+            }
             for text in given:
                 for pair in _pairs(text):
                     _add(fields, option, pair)
@@ -147,10 +151,19 @@ class Link:
                 names = {_path(pair)[0] for text in given for pair in _pairs(text)}
                 if field in names:
                     return ".".join([f"{option} {field}", *rest])
-                # An option holds one value, with no fields; where the directions differ, one has the fault.
+                # Where the directions differ, one has the fault.
                 way = "near to far" if direction == "forward" else "far to near"
-                return f"--{field} ({way})" if self.up or self.down else f"--{field}"
+                option = self._both(field, ".".join(rest))
+                return f"{option} ({way})" if self.up or self.down else option
         return path
+
+    def _both(self, field: str, inner: str) -> str:
+        """The option of both ways in which a field of a field stands, or how it is written there."""
+        given, stands_for = self.both.get(field, ""), _STANDS_FOR.get(field)
+        if inner and given.startswith("{"):
+            return f"--{field} {inner}"
+        alone = inner in ("", stands_for)
+        return f"--{field}" if alone else f"--{field} '{{{stands_for}: {given}, {inner}: ...}}'"
 
 
 def from_words(
@@ -246,10 +259,10 @@ def _field(name: str, value: Any) -> Any:
         match name:
             case "rate":
                 return rate_text(value)
-            case "queue":
-                return None if value == "drop-tail" else {"kind": value}
-            case "jitter":
-                return {"size": value}
+            case "queue" if value == "drop-tail":
+                return None
+            case "queue" | "jitter":
+                return {_STANDS_FOR[name]: value}
     return value
 
 
