@@ -9,7 +9,7 @@ use weir_core::spec::Engine;
 use weir_core::units::Time;
 
 use crate::plan::Plan;
-use crate::sim::{Counts, Sim, SimError};
+use crate::sim::{Counts, Seen, Sim, SimError};
 use crate::slotted;
 use crate::totals::Totals;
 
@@ -31,7 +31,7 @@ impl Progress {
         Progress::default()
     }
 
-    /// The same, which also notes now and then what the first replicate has counted. The slotted engine notes nothing.
+    /// The same, which also notes now and then what the first replicate has counted.
     pub fn with_news() -> Progress {
         Progress { news: Some(Mutex::default()), ..Progress::default() }
     }
@@ -117,18 +117,17 @@ fn replicate(plan: &Plan, seed: u64, has_spare: bool, progress: &Progress, notes
     if tell(Time::ZERO).is_break() {
         return Err(SimError::Interrupted);
     }
-    let totals = match plan.spec().run.engine {
-        Engine::Event | Engine::EventTotals => {
-            let mut next = if notes && progress.news.is_some() { Time::ZERO } else { Time::ZERO + end };
-            Sim::standard(plan, seed).run_seen(|seen| {
-                if seen.now() >= next {
-                    next = seen.now() + seen.pause();
-                    progress.note(seen.counts());
-                }
-                tell(seen.now())
-            })?
+    let mut next = if notes && progress.news.is_some() { Time::ZERO } else { Time::ZERO + end };
+    let ask = |seen: Seen<'_>| {
+        if seen.now() >= next {
+            next = seen.now() + seen.pause();
+            progress.note(seen.counts());
         }
-        Engine::Slotted { .. } => slotted::run(plan, seed, has_spare, &mut tell)?,
+        tell(seen.now())
+    };
+    let totals = match plan.spec().run.engine {
+        Engine::Event | Engine::EventTotals => Sim::standard(plan, seed).run_seen(ask)?,
+        Engine::Slotted { .. } => slotted::run(plan, seed, has_spare, ask)?,
     };
     let _ = tell(Time::ZERO + end);
     Ok(totals)

@@ -118,9 +118,21 @@ pub struct Counts {
     pub alive: u64,
 }
 
+/// An engine at work, as far as it is shown.
+pub(crate) trait Counting: std::fmt::Debug {
+    /// What has been counted.
+    fn counts(&self) -> Counts;
+    /// Simulated time.
+    fn now(&self) -> Time;
+    /// The end of the run.
+    fn end(&self) -> Time;
+    /// Flows and places that are added up for the counts.
+    fn added(&self) -> usize;
+}
+
 /// A run, seen while it goes on.
 #[derive(Debug)]
-pub struct Seen<'s>(&'s Fabric<'s>);
+pub struct Seen<'s>(pub(crate) &'s dyn Counting);
 
 /// Flows and places that are added up in a run for [`Counts`], about: some milliseconds.
 const ADDED: usize = 20_000_000;
@@ -128,12 +140,25 @@ const ADDED: usize = 20_000_000;
 impl Seen<'_> {
     /// Simulated time.
     pub fn now(&self) -> Time {
-        self.0.now
+        self.0.now()
     }
 
     /// What has been counted. Takes as long as there are flows.
     pub fn counts(&self) -> Counts {
-        let Fabric { now, flows, drops, frames, .. } = self.0;
+        self.0.counts()
+    }
+
+    /// The simulated time after which it is worth counting again: a four hundredth of the run, or more where there are many
+    /// flows.
+    pub fn pause(&self) -> Span {
+        let times = ADDED / self.0.added().max(1);
+        Span::from_ps(self.0.end().ps() / times.clamp(20, 400) as u64)
+    }
+}
+
+impl Counting for Fabric<'_> {
+    fn counts(&self) -> Counts {
+        let Fabric { now, flows, drops, frames, .. } = self;
         Counts {
             now: *now,
             sent: flows.iter().map(|flow| flow.sent_frames).sum(),
@@ -144,11 +169,16 @@ impl Seen<'_> {
         }
     }
 
-    /// The simulated time after which it is worth counting again: a four hundredth of the run, or more where there are many
-    /// flows.
-    pub fn pause(&self) -> Span {
-        let times = ADDED / (self.0.flows.len() + self.0.drops.len()).max(1);
-        Span::from_ps(self.0.end.ps() / times.clamp(20, 400) as u64)
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn end(&self) -> Time {
+        self.end
+    }
+
+    fn added(&self) -> usize {
+        self.flows.len() + self.drops.len()
     }
 }
 

@@ -187,6 +187,11 @@ impl Books {
         }
     }
 
+    /// All of them.
+    pub(super) fn all_delivered(&self) -> u64 {
+        self.flows.iter().map(|flow| u64::from(flow.count)).chain(self.delivered.iter().copied()).sum()
+    }
+
     fn of_group(&self, group: u32) -> u64 {
         let flows = self.flows.iter().map(|flow| u64::from(flow.count)).zip(&self.group_of_flow);
         let sources = self.delivered.iter().copied().zip(&self.group_of);

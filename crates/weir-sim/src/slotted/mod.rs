@@ -38,7 +38,7 @@ use weir_core::units::{Bytes, Span, Time};
 use crate::limiting::HostSeries;
 use crate::plan::Plan;
 use crate::probes::PortProbes;
-use crate::sim::SimError;
+use crate::sim::{Seen, SimError};
 use crate::totals::Totals;
 use adapters::Adapters;
 use books::{Books, Series};
@@ -51,12 +51,12 @@ use routes::Routes;
 use switches::{Queues, Turn};
 
 /// One run of `plan`, whose engine is the slotted one, on one thread or two, which changes nothing but the time it takes.
-/// `ask` is told the time now and then and says whether to go on.
+/// `ask` is shown now and then what was counted, and says whether to go on.
 pub(crate) fn run(
     plan: &Plan,
     seed: u64,
     draws_ahead: bool,
-    ask: impl FnMut(Time) -> ControlFlow<()>,
+    ask: impl FnMut(Seen<'_>) -> ControlFlow<()>,
 ) -> Result<Totals, SimError> {
     let mut kernel = setup::kernel(plan, seed);
     let kernel = thread::scope(move |scope| {
@@ -168,7 +168,7 @@ impl Kernel {
     fn run<const BY_INPUT: bool, const STAR: bool>(
         &mut self,
         seed: u64,
-        mut ask: impl FnMut(Time) -> ControlFlow<()>,
+        mut ask: impl FnMut(Seen<'_>) -> ControlFlow<()>,
     ) -> Result<(), SimError> {
         let every = (CELLS_PER_QUESTION / self.adapters.count() as u32).max(1);
         while self.now < self.end {
@@ -177,7 +177,7 @@ impl Kernel {
                 self.slot::<BY_INPUT, STAR>();
             }
             let (now, frames) = (self.time(self.now), self.adapters.runs());
-            if ask(now).is_break() {
+            if ask(Seen(self)).is_break() {
                 return Err(SimError::Interrupted);
             }
             if frames > MAX_RUNS {

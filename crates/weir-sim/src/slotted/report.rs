@@ -10,7 +10,7 @@ use super::lanes::NONE;
 use super::{Kernel, Recorded};
 use crate::boundaries::{Held, Mark};
 use crate::plan::Plan;
-use crate::sim::SimError;
+use crate::sim::{Counting, Counts, SimError};
 use crate::totals::ControlInterval;
 use crate::totals::{
     BurstTotals, ControlFrames, ControlKind, ControlTotals, DropCause, DropTotals, FlowTotals, LimiterInterval,
@@ -127,6 +127,37 @@ impl Kernel {
         let ends = self.series.iter().filter(|series| !series.is_over());
         let end = ends.map(|series| series.boundaries.at(series.number)).min().unwrap_or(Time::NEVER);
         end.ps().div_ceil(self.slot.ps())
+    }
+}
+
+impl Counting for Kernel {
+    /// What waits in hosts is not counted as sent: as in the other engine, no port has asked for it.
+    fn counts(&self) -> Counts {
+        let delivered = self.books.all_delivered();
+        let dropped = self.drops.values().sum();
+        let queues: u64 = self.queues.outputs.iter().map(|output| u64::from(output.len())).sum();
+        let flying: usize = self.flights.iter().map(Vec::len).sum();
+        let alive = queues + (flying + self.outlets.waiting().count()) as u64;
+        Counts {
+            now: self.now(),
+            sent: delivered + dropped + alive,
+            delivered,
+            delivered_bytes: delivered * self.size.count(),
+            dropped,
+            alive,
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.time(self.now)
+    }
+
+    fn end(&self) -> Time {
+        self.time(self.end)
+    }
+
+    fn added(&self) -> usize {
+        self.books.flows.len() + self.lanes.count + self.flights.len()
     }
 }
 

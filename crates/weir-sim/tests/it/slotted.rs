@@ -287,6 +287,29 @@ fn a_run_that_draws_ahead_ends_when_it_is_told_to() {
 }
 
 #[test]
+fn what_a_run_counts_is_shown_while_it_goes_on() {
+    let spec = |slots| {
+        let mut spec = slotted_switch(slots, 3);
+        spec.run.engine = Engine::Slotted { flows: true };
+        spec
+    };
+    let plan = Plan::new(spec(40_000)).expect("a legal spec");
+    let progress = Progress::with_news();
+    let watched = simulate(&plan, &[3], 1, &progress).expect("a lawful run");
+    assert_eq!(watched, simulate(&plan, &[3], 1, &Progress::new()).expect("a lawful run"), "a look changes nothing");
+    let news = progress.news();
+    assert!(news.len() >= 4, "{} looks", news.len());
+    assert!(news.is_sorted_by(|one, next| one.now < next.now && one.delivered < next.delivered));
+    let delivered = |slots| run(spec(slots), 3).flows.iter().map(|flow| flow.delivered_frames).sum::<u64>();
+    for seen in [news[1], news[news.len() - 1]] {
+        assert_eq!(seen.sent, seen.delivered + seen.dropped + seen.alive);
+        let slots = seen.now.ps() / SLOT.ps();
+        // A cell counts when it leaves its switch, three slots before it arrives.
+        assert!((delivered(slots)..=delivered(slots + 4)).contains(&seen.delivered), "{seen:?}");
+    }
+}
+
+#[test]
 fn without_flows_the_ports_count_the_same() {
     let mut benchmark = Benchmark::single_stage(8);
     benchmark.slots = 3_000;
