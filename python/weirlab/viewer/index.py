@@ -12,9 +12,12 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +53,11 @@ _MOST_BYTES = 400_000
 """Of a `result.json` that is read for the list."""
 _PARTS = frozenset({"tables", "plots", "store"})
 """Directories of a result that hold no further result."""
+_READERS, _OF_READER = 4, 32
+"""Threads that read directories, since much of the first look is waiting for the disk; and how many each
+reads before it asks for more."""
+_READ_AT_ONCE = 8 * _OF_READER
+"""Directories between two looks at the clock."""
 _CACHED = 500
 """Results from which the index is kept for the next start."""
 
@@ -89,6 +97,7 @@ class Index:
         self._containers: set[str] = set()
         """Directories that are no results."""
         self._lock = threading.Lock()
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="weir view: reader")
         self._cache = cache
         self._saved = -1
         self._published = 0.0
@@ -132,7 +141,7 @@ class Index:
         if not self._todo:
             self._ask_round(give_up)
         while self._todo and time.monotonic() < give_up:
-            self._read(self._todo.popleft())
+            self._read([self._todo.popleft() for _ in range(min(len(self._todo), _READ_AT_ONCE))])
         is_done = not self._todo
         is_due = is_done or time.monotonic() - self._published > 1.0
         news = bool(self._rows) and is_due
@@ -153,7 +162,7 @@ class Index:
                 self._ask(each)
                 while each in self._todo:
                     self._todo.remove(each)
-                    self._read(each)
+                    self._read([each])
             if path in self._rows:
                 self._publish()
 
@@ -222,36 +231,25 @@ class Index:
         for name in folder.below:
             self._drop(_join(path, name))
 
-    def _read(self, path: str) -> None:
-        """Read a directory, and put those below it that are new on the list."""
-        place = self.root / path
-        try:
-            about = place.lstat()
-            changed_ns = about.st_mtime_ns
-            known = self._folders.get(path)
-            if known is None and self._known.get(path) == changed_ns:
-                self._folders[path] = Folder(changed_ns)  # as it was at the last start
-                return
-            with os.scandir(place) as entries:
-                found = [
-                    (each.name, each.is_dir(follow_symlinks=False), each.is_symlink()) for each in entries
-                ]
-        except OSError:
+    def _read(self, paths: Sequence[str]) -> None:
+        """Read directories, and put those below them that are new on the list."""
+        known = [(path, None if path in self._folders else self._known.get(path)) for path in paths]
+        parts = [known[first : first + _OF_READER] for first in range(0, len(known), _OF_READER)]
+        read = partial(_contents, self.root)
+        contents = map(read, parts) if len(parts) == 1 else self._readers.map(read, parts)
+        for path, content in zip(paths, chain.from_iterable(contents), strict=True):
+            self._take(path, content)
+
+    def _take(self, path: str, content: Content | None) -> None:
+        """Enter what a directory holds; None: it cannot be read."""
+        if content is None:
             if path:
                 self._drop(path)
             return
-        self._known.pop(path, None)
-        files = {name for name, is_directory, is_link in found if not is_directory and not is_link}
-        row, values = _row(place, path, files)
-        if time.time_ns() - changed_ns < _SETTLED_NS:
-            changed_ns = -1
-        below = {
-            name
-            for name, is_directory, is_link in found
-            if is_directory and not is_link and not name.startswith(".") and not (row and name in _PARTS)
-        }
-        if row is not None and row["kind"] in ("store", "run"):
-            below = set()
+        changed_ns, below, row, values = content
+        if self._known.pop(path, None) == changed_ns and path not in self._folders:
+            self._folders[path] = Folder(changed_ns)  # as it was at the last start
+            return
         before = self._folders.get(path)
         self._folders[path] = Folder(changed_ns, below, row)
         for name in sorted(below - (before.below if before else set())):
@@ -292,6 +290,39 @@ def cache_for(root: Path) -> Path | None:
         return None
     digest = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:24]
     return Path(base) / "weirlab" / "viewer" / digest
+
+
+Content = tuple[int, set[str], dict[str, Any] | None, list[tuple[str, str, float]]]
+"""When a directory changed, -1 where it may again; those below it, what result it is, and what was found."""
+
+
+def _contents(root: Path, known: Sequence[tuple[str, int | None]]) -> list[Content | None]:
+    return [_content(root, path, known_ns) for path, known_ns in known]
+
+
+def _content(root: Path, path: str, known_ns: int | None) -> Content | None:
+    """What a directory holds, nothing of one that has not changed; None: it cannot be read."""
+    place = root / path
+    try:
+        changed_ns = place.lstat().st_mtime_ns
+        if changed_ns == known_ns:
+            return changed_ns, set(), None, []
+        with os.scandir(place) as entries:
+            found = [(each.name, each.is_dir(follow_symlinks=False), each.is_symlink()) for each in entries]
+    except OSError:
+        return None
+    files = {name for name, is_directory, is_link in found if not is_directory and not is_link}
+    row, values = _row(place, path, files)
+    if time.time_ns() - changed_ns < _SETTLED_NS:
+        changed_ns = -1
+    below = {
+        name
+        for name, is_directory, is_link in found
+        if is_directory and not is_link and not name.startswith(".") and not (row and name in _PARTS)
+    }
+    if row is not None and row["kind"] in ("store", "run"):
+        below = set()
+    return changed_ns, below, row, values
 
 
 def _join(path: str, name: str) -> str:
@@ -406,8 +437,9 @@ def _values(place: Path, manifest: Mapping[str, Any]) -> list[tuple[str, str, fl
 
 def _json(path: Path) -> dict[str, Any] | None:
     try:
-        with path.open("rb") as file:
-            content = json.loads(file.read(_MOST_BYTES))
+        with path.open("rb", buffering=0) as file:  # room is made for as much as there is
+            most = min(os.fstat(file.fileno()).st_size, _MOST_BYTES)
+            content = json.loads(file.read(most + 1))
     except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
