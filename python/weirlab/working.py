@@ -1,7 +1,7 @@
 """Work that goes on in the directory of a result: which process does it, how far it is, and how to stop it.
 
     work.json        the process, while it works
-    progress.jsonl   how far a run is, one line now and then: a run has no other log
+    progress.jsonl   how far work is that has no other log, such as a run: one line now and then
 
 Both disappear when the work ends. What a process that was killed has left there belongs to nobody.
 """
@@ -70,6 +70,15 @@ def at_work(directory: Path, kind: str, name: str) -> Iterator[None]:
         for each in (path, directory / PROGRESS):
             with suppress(OSError):
                 each.unlink()
+
+
+@contextmanager
+def followed(
+    directory: Path, kind: str, name: str, then: Callable[[int, int], None] | None = None
+) -> Iterator[ProgressLog]:
+    """The same for work that has no log of its own: something to call with how much is done."""
+    with at_work(directory, kind, name):
+        yield ProgressLog(directory, then)
 
 
 def work_in(directory: Path) -> Work | None:
@@ -153,14 +162,14 @@ def _born(pid: int) -> str | None:
 
 
 class ProgressLog:
-    """Writes how far a run is into its directory, now and then, and passes it on."""
+    """Writes how far work is into its directory, now and then, and passes it on."""
 
     def __init__(self, directory: Path, then: Callable[[int, int], None] | None) -> None:
         self._path = directory / PROGRESS
         self._then = then
         self._began = time.monotonic()
         self._next = 0.0
-        self._news: list[tuple[int, ...]] = []
+        self._news: list[tuple[int | str | float, ...]] = []
         self._told = 0
         for name in ("stop", "start"):  # of a bar, which a question interrupts
             if hasattr(then, name):
@@ -169,6 +178,10 @@ class ProgressLog:
     def news(self, replicate: int, rows: Sequence[tuple[int, ...]]) -> None:
         """What a replicate has counted, as `_core.simulate` tells it."""
         self._news += [(replicate, *row) for row in rows]
+
+    def measured(self, what: str, unit: str, series: str, value: float) -> None:
+        """A value found just now, which is drawn over time."""
+        self._news.append((what, unit, series, round(time.monotonic() - self._began, 3), value))
 
     def __call__(self, done: int, total: int) -> None:
         """How much is done, and of how much."""

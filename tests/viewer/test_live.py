@@ -2,6 +2,7 @@
 
 import json
 import threading
+from shutil import copyfile
 
 import polars as pl
 import pytest
@@ -12,8 +13,16 @@ from made_campaigns import measured
 from made_studies import keep_only
 from weirlab.campaigns import run_campaign
 from weirlab.scenario import loads
-from weirlab.viewer.live import Appended, LiveCampaign, LiveRun, LiveSearch, LiveSearches, LiveStudy
-from weirlab.working import PROGRESS, ProgressLog, at_work
+from weirlab.viewer.live import (
+    Appended,
+    LiveCampaign,
+    LiveRun,
+    LiveSearch,
+    LiveSearches,
+    LiveStudy,
+    live_of,
+)
+from weirlab.working import PROGRESS, ProgressLog, at_work, followed
 
 from .conftest import RUN, SEARCH, STUDY
 
@@ -84,7 +93,7 @@ def test_points_of_a_study_fill_its_plane(tmp_path):
 def test_what_a_run_has_counted_becomes_rates_over_simulated_time(tmp_path):
     live = LiveRun(tmp_path)
     with at_work(tmp_path, "run", "small"):
-        assert live.state()["sentence"] == "starting"
+        assert live.state()["sentence"].startswith("started")
         log = ProgressLog(tmp_path, None)
         # In each millisecond 100 frames of 1250 B are delivered, which is 1 Gbit/s, and 10 dropped.
         log.news(0, [(n * 10**9, n * 120, n * 100, n * 125_000, n * 10, n * 10) for n in range(6)])
@@ -115,6 +124,46 @@ def test_the_simulator_tells_what_it_counts_while_it_runs(tmp_path):
     assert max(rates) <= 1.0
     assert min(rates[1:]) > 0.9
     assert not (tmp_path / "run" / PROGRESS).exists()
+
+
+@pytest.mark.parametrize("kind", ["path", "rapid", "something new"])
+def test_work_without_a_log_of_its_own_shows_how_far_it_is_and_what_it_measured(tmp_path, kind):
+    with followed(tmp_path, kind, "there") as log:
+        live = live_of(tmp_path, kind, tmp_path)
+        state = live.state()
+        assert (state["status"], state["total"], state["charts"]) == ("running", None, [])
+        log.measured("Capacity", "Mbit/s", "link 1", 90.0)
+        log.measured("Capacity", "Mbit/s", "link 2", 10.0)
+        log.measured("Capacity", "Mbit/s", "link 1", 100.0)
+        log(250, 1000)
+        state = live.state()
+        assert state["sentence"].startswith("25 % of the ")
+        assert state["left_s"] == pytest.approx(3 * live._last["elapsed_s"])
+        (chart,) = state["charts"]
+        assert [(row["series"], row["y"]) for row in chart["rows"]] == [
+            ("link 1", 90.0),
+            ("link 2", 10.0),
+            ("link 1", 100.0),
+        ]
+        assert [row[1:3] for row in state["table"]["rows"]] == [
+            ["link 1", "100 Mbit/s"],
+            ["link 2", "10 Mbit/s"],
+        ]
+    assert live.state()["status"] == "ended"
+
+
+def test_a_capture_is_followed_while_it_is_read(tmp_path):
+    capture = tmp_path / "capture.pcapng"
+    captured = {"wire": {"frames": "switch-0->host-2", "as": "pcapng"}}
+    weirlab.run(loads(RUN), assign={"record": captured}, out=tmp_path / "run")
+    copyfile(next((tmp_path / "run").glob("*.pcapng")), capture)
+    place, seen = tmp_path / "trace", []
+    weirlab.trace(
+        capture, out=place, progress=lambda *_: seen.append(live_of(place, "trace", tmp_path).state())
+    )
+    assert {state["status"] for state in seen} == {"running"}
+    assert not (place / "work.json").exists()
+    assert live_of(place, "trace", tmp_path).state()["status"] == "complete"
 
 
 def test_measurements_of_a_campaign_arrive_one_by_one(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,11 +14,12 @@ from weirlab.api.kept import Temporary
 from weirlab.api.result import Result, Sentences, Shelf, as_html
 from weirlab.errors import InputError
 from weirlab.records import Records
-from weirlab.results import Manifest, Provenance
+from weirlab.results import Manifest, Provenance, claimed_directory
 from weirlab.traces import Finding, Trace, diagnose_records, probing, read_trace, save_trace, simulated
 from weirlab.traces import diagnose as find
 from weirlab.traces.coverage import Coverage, coverage
 from weirlab.traces.reading import CONNECTIONS
+from weirlab.working import followed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from weirlab.report.page import Block, Page
 
 
-Watch = Callable[[int, int], object]
+Watch = Callable[[int, int], None]
 
 
 class TraceResult(Result):
@@ -119,9 +121,14 @@ def trace(
     Raises:
         InputError: It is no capture, or holds no frame.
     """
-    result = TraceResult(read_capture(file, every, stream_packets, link_rate, connections, progress))
-    if out is not None:
-        result.save(out)
+    name = Path(file).stem
+    with ExitStack() as stack:
+        if out is not None:
+            place = stack.enter_context(claimed_directory(name, Path(out)))
+            progress = stack.enter_context(followed(place, "trace", name, progress))
+        result = TraceResult(read_capture(file, every, stream_packets, link_rate, connections, progress))
+        if out is not None:
+            result.save(out)
     return result
 
 

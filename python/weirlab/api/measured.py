@@ -19,6 +19,7 @@ from weirlab.campaigns.campaign import LOG
 from weirlab.campaigns.path import (
     Characterization,
     Effort,
+    HopEstimate,
     LiveProber,
     Route,
     WayBack,
@@ -35,6 +36,7 @@ from weirlab.results import Manifest, Provenance, claimed_directory, write_json
 from weirlab.scenario import Scenario
 from weirlab.testbed.account import Reading
 from weirlab.units import Span
+from weirlab.working import followed
 
 if TYPE_CHECKING:
     from weirlab.plots.style import Plot
@@ -304,7 +306,10 @@ def path(
     prober = LiveProber(destination, port=port)
     manifest = Manifest(kind="path", name=host, seed=seed, provenance=Provenance.now())
     place, kept = place_for(out)
-    with claimed_directory(f"path-{host}", place) as directory:
+    with (
+        claimed_directory(f"path-{host}", place) as directory,
+        followed(directory, "path", host, progress) as log,
+    ):
         try:
             route = find_route(
                 prober,
@@ -319,8 +324,15 @@ def path(
         manifest.write(directory)
         if on_route is not None:
             on_route(route, effort)
+
+        def log_links(hops: Sequence[HopEstimate]) -> None:
+            for each in hops:
+                if each.link is not None and each.link.capacity_bps is not None:
+                    link = f"link {each.hop.hops}"
+                    log.measured("Capacity, as far as known", "Mbit/s", link, each.link.capacity_bps / 1e6)
+
         before = Reading.now()
-        found = characterize(prober, route, effort, seed=seed, progress=progress)
+        found = characterize(prober, route, effort, seed=seed, progress=log, on_links=log_links)
         account = (Reading.now() - before).with_waits({"the prober": prober.waited_s})
         found = replace(found, disturbance=account.disturbance, account=account.facts())
         interrupted = found.ending == "interrupted"

@@ -12,6 +12,7 @@ from weirlab.api.kept import Temporary, place_for
 from weirlab.api.result import Result, Shelf
 from weirlab.reproductions import Effort, Findings, find
 from weirlab.results import Manifest, Provenance, claimed_directory
+from weirlab.working import followed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -102,10 +103,11 @@ def reproduce(
     provenance = Provenance.now()
     place, kept = place_for(out)
     begun = bool(study.keeps) and (place / study.keeps).is_dir()
-    with nullcontext(place) if begun else claimed_directory(f"reproduce-{name}", place) as directory:
-        effort = Effort(
-            quick=quick, seed=seed, threads=threads, progress=progress, directory=directory, on=on
-        )
+    with (
+        nullcontext(place) if begun else claimed_directory(f"reproduce-{name}", place) as directory,
+        followed(directory, "reproduce", name, progress) as log,
+    ):
+        effort = Effort(quick=quick, seed=seed, threads=threads, progress=log, directory=directory, on=on)
         findings = study.run(effort)
         findings.save(directory, provenance.ended())
     return ReproduceResult(findings, directory, kept)

@@ -20,7 +20,7 @@ from weirlab.evaluation import Evaluation, evaluated
 from weirlab.evaluation import summary as measures_json
 from weirlab.records import save_tables
 from weirlab.results import Manifest, Provenance, claimed_directory, write_json
-from weirlab.working import ProgressLog, at_work
+from weirlab.working import followed
 
 if TYPE_CHECKING:
     from weirlab import studies
@@ -237,8 +237,7 @@ def run(
     with ExitStack() as stack:
         if out is not None and asked.search is None and asked.study is None:
             place = stack.enter_context(claimed_directory(asked.name, Path(out)))
-            stack.enter_context(at_work(place, "run", asked.name))
-            progress = ProgressLog(place, progress)
+            progress = stack.enter_context(followed(place, "run", asked.name, progress))
         try:
             found = runs.run(
                 asked, seed=seed, replicates=replicates, threads=threads, progress=progress, judge=judge

@@ -219,6 +219,7 @@ def send(
     from weirlab.results import Manifest, Provenance, Status, claimed_directory, write_json
     from weirlab.testbed.rapid import read_key, transport_of
     from weirlab.testbed.rapid import send as run
+    from weirlab.working import followed
 
     if ipv4 and ipv6:
         raise InputError("-4 and -6: name one of them")
@@ -251,11 +252,21 @@ def send(
             kind="rapid", name="rapid", provenance=Provenance.now(), overrides=overrides(sets)
         )
         total = round(settings.duration.s * 1e9)
-        with _stopped_by_signals() as stopped, progress_bar("sending", host) as progress:
+        with (
+            _stopped_by_signals() as stopped,
+            progress_bar("sending", host) as progress,
+            followed(directory, "rapid", f"rapid to {host}", progress) as log,
+        ):
+            seen_ns, seen_bytes = 0, 0
 
             def watch(elapsed_ns: int, acked: int, rate: int) -> bool:
-                del acked, rate
-                progress(min(elapsed_ns, total), total)
+                nonlocal seen_ns, seen_bytes
+                del rate
+                if elapsed_ns - seen_ns >= _SEEN_NS:
+                    bits = 8e9 * (acked - seen_bytes) / (elapsed_ns - seen_ns)
+                    log.measured("Acknowledged", "Mbit/s", host, bits / 1e6)
+                    seen_ns, seen_bytes = elapsed_ns, acked
+                log(min(elapsed_ns, total), total)
                 return stopped()
 
             try:
@@ -291,6 +302,8 @@ def send(
         raise typer.Exit(TestbedError.exit_code)
 
 
+_SEEN_NS = 200_000_000
+"""Of a rate that is shown while the transfer goes on."""
 _ENDINGS = {
     "unfinished": "the last data was not acknowledged within 5 s",
     "hung-up": "the receiver ended the session",

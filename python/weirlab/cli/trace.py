@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -94,22 +95,23 @@ def trace(
       weir trace dag.erf --stream-packets 80 --link-rate '1 Gbit/s' --json
     """
     from weirlab.api.captured import trace as read
+    from weirlab.results import claimed_directory
 
-    with progress_bar("reading", file.name) as progress:
+    keeps = report or out is not None
+    with (
+        claimed_directory(file.stem, out) if keeps else nullcontext() as directory,
+        progress_bar("reading", file.name) as progress,
+    ):
         result = read(
             file,
             every=every,
             stream_packets=stream_packets,
             link_rate=link_rate,
             connections=connections,
+            out=directory,
             progress=progress,
         )
-    if report or out is not None:
-        from weirlab.results import claimed_directory
-
-        with claimed_directory(file.stem, out) as directory:
-            result.save(directory)
-    page = write_page(result.directory) if report and result.directory is not None else None
+    page = write_page(directory) if report and directory is not None else None
     if perfetto is not None:
         from weirlab.api.timelines import perfetto as write_perfetto
 

@@ -134,12 +134,12 @@ class Live(ABC):
         try:
             manifest = Manifest.read(self.directory)
         except WeirlabError:
-            return "ended", ""
+            return "ended", "" if self.directory.exists() else "Nothing was kept."
         return ("unfinished" if manifest.status == "running" else manifest.status), manifest.remark
 
 
-def live_of(directory: Path, kind: str, inside: Path) -> Live | None:
-    """What watches a result of a kind; None of one that nothing is known of while it grows.
+def live_of(directory: Path, kind: str, inside: Path) -> Live:
+    """What watches a result of a kind.
 
     Args:
         inside: The directory that nothing may be read outside of.
@@ -155,25 +155,36 @@ def live_of(directory: Path, kind: str, inside: Path) -> Live | None:
             return LiveStudy(directory, inside)
         case "campaign":
             return LiveCampaign(directory)
-    return None
+    return LiveProgress(directory, _PARTS.get(kind, "of the work"))
 
 
-class LiveRun(Live):
-    """A run on the simulator: what its first replicates count, over simulated time."""
+_PARTS = {
+    "trace": "of the file is read",
+    "path": "of the time or the precision asked for",
+    "rapid": "of the transfer",
+}
+"""Of what the progress is a part."""
 
-    noun = "of the simulated time"
 
-    def __init__(self, directory: Path) -> None:
+class LiveProgress(Live):
+    """Work whose only log says how far it is, and what was measured until then, over time."""
+
+    def __init__(self, directory: Path, part: str) -> None:
         super().__init__(directory)
+        self._part = part
         self._lines = Appended(directory / PROGRESS)
         self._last: dict[str, Any] = {}
-        self._counts: dict[int, list[Sequence[int]]] = {}
+        self._measured: dict[tuple[str, str], list[dict[str, Any]]] = {}
 
     def look(self) -> None:
         for entry in self._lines:
             self._last = entry
-            for replicate, *row in entry.get("news", ()):
-                self._counts.setdefault(replicate, []).append(row)
+            self._take(entry.get("news", ()))
+
+    def _take(self, news: Sequence[Sequence[Any]]) -> None:
+        for what, unit, series, at_s, value in news:
+            row = {"x": at_s, "y": value, "series": series}
+            self._measured.setdefault((what, unit), []).append(row)
 
     @property
     def done(self) -> float:
@@ -190,9 +201,35 @@ class LiveRun(Live):
 
     def sentence(self) -> str:
         if not self._last:
-            return "starting"
+            return "started; it has not reported yet how far it is"
         ratio = self.done / self._last["total"]
-        return f"{percent(ratio)} of the simulated time" if ratio < 1 else "simulated; being written"
+        return f"{percent(ratio)} {self._part}" if ratio < 1 else "done; being written"
+
+    def table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        rows = [
+            [what, row["series"], f"{number(row['y'])} {unit}", seconds_text(row["x"])]
+            for (what, unit), rows in self._measured.items()
+            for row in {row["series"]: row for row in rows}.values()
+        ]
+        return (("what", "of", "latest", "after"), rows[:_ROWS]) if rows else ((), ())
+
+    def charts(self) -> list[dict[str, Any]]:
+        return [
+            {"kind": "lines", "title": what, "x": "time [s]", "y": unit, "rows": rows[-_POINTS:]}
+            for (what, unit), rows in self._measured.items()
+        ]
+
+
+class LiveRun(LiveProgress):
+    """A run on the simulator: what its first replicates count, over simulated time."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, "of the simulated time")
+        self._counts: dict[int, list[Sequence[int]]] = {}
+
+    def _take(self, news: Sequence[Sequence[int]]) -> None:
+        for replicate, *row in news:
+            self._counts.setdefault(replicate, []).append(row)
 
     def table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         titles = ("replicate", "simulated", "sent", "delivered", "dropped", "under way")

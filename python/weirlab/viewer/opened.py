@@ -101,17 +101,16 @@ class Opened:
 
         return self._drawn(("compare", *paths), mark, draw)
 
-    def live(self, path: str) -> tuple[threading.Lock, Live] | None:
-        """What follows a result while it grows, and the lock under which it is asked; None of a kind that
-        cannot be followed."""
-        directory = self.directory(path)
+    def live(self, path: str) -> tuple[threading.Lock, Live]:
+        """What follows a result while it grows, and the lock under which it is asked; it says so, too, when
+        the work ended and nothing is kept."""
         with self._lock:
             if path in self._lives:
                 self._lives.move_to_end(path)
                 return self._lives[path]
+        directory = self.directory(path)
+        with self._lock:
             live = live_of(directory, self.index.kind_of(path), self.root)
-            if live is None:
-                return None
             self._lives[path] = (threading.Lock(), live)
             while len(self._lives) > _LIVES:
                 self._lives.popitem(last=False)

@@ -52,6 +52,15 @@ _LISTED = (
     Column("host", "host", facet=True, shown=False),
     Column("remark", "remark", shown=False),
 )
+_REPORTED = ("study", "search", "search-study", "campaign")
+"""Kinds that have a report of what is there while they grow."""
+_STOPS = {
+    "run": "Stop and keep finished replicates",
+    "path": "Stop and keep what was measured",
+    "rapid": "Stop and keep what was measured",
+    "trace": "Stop; nothing is kept",
+    "reproduce": "Stop; only finished measurements of real stacks are kept",
+}
 _LEAST_COMPARED, _MOST_COMPARED = 2, 20
 _MOST_BODY = 10_000
 _BEAT_S = 15.0
@@ -150,20 +159,17 @@ class Viewer:
         status = self.index.status_of(path)
         if status == "running" and "report" not in request.query_params:
             return self._live(path, kind)
-        if kind == "run" and not (directory / "manifest.json").exists():
+        if not (directory / "manifest.json").exists():
             return self._note(
                 path,
-                "There is no report of this run yet",
-                ["It has kept nothing until now: a run is written when it ends, or is stopped."],
+                f"There is no report of this {kind} yet",
+                [f"It has kept nothing until now: a {kind} is written when it ends."],
                 status=404,
             )
         page = self.opened.page(path, self._bar(path), self._bar_style())
         return self._drawing(path) if page is None else _framed(page)
 
     def _live(self, path: str, kind: str) -> Response:
-        found = self.opened.live(path)
-        if found is None:
-            return self._note(path, "Work in progress", [f"A {kind} cannot be followed while it is made."])
         quoted = _quoted(path)
         return self._page(
             "live.html.j2",
@@ -176,7 +182,8 @@ class Viewer:
             stop_address=f"/stop/{quoted}",
             report_address=f"/result/{quoted}?report=1",
             deed=self._deed,
-            stop_words=f"Stop and keep {'finished replicates' if kind == 'run' else 'what is finished'}",
+            stop_words=_STOPS.get(kind, "Stop and keep what is finished"),
+            has_report=kind in _REPORTED,
             light=LIGHT,
             crumbs=self._crumbs(path),
             forms=[("JSON", f"/state/{quoted}.json"), ("CSV", f"/state/{quoted}.csv")],
@@ -194,14 +201,13 @@ class Viewer:
         return JSONResponse(finite(state))
 
     def _state_of(self, path: str) -> dict[str, Any]:
-        found = self.opened.live(path)
-        if found is None:
-            raise UnknownError(f"{path}: a {self.index.kind_of(path)} cannot be followed")
-        lock, live = found
+        lock, live = self.opened.live(path)
         with lock:
             state = live.state()
         if not state["goes_on"]:
             self.index.look_at(path)
+            if path in self.index:  # else its last words are all that is left
+                self.opened.forget_live(path)
         return state
 
     def _data(self, request: Request) -> Response:

@@ -144,15 +144,16 @@ def characterize(
     *,
     seed: int = 1,
     progress: Progress | None = None,
+    on_links: Callable[[Sequence[HopEstimate]], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Characterization:
     """Send rounds of probes until all links are settled or the effort is spent. Ctrl-C ends it, too: what
     was measured is returned.
 
     Args: seed: Of the order and the times of probes. progress: Told how much of the work is done, of how
-    much.
+    much. on_links: Told now and then what the probes say of the links so far.
     """
-    work = _Work(probe, route, effort, seed, progress, clock)
+    work = _Work(probe, route, effort, seed, progress, on_links, clock)
     try:
         ending = work.run()
     except KeyboardInterrupt:
@@ -185,6 +186,7 @@ class _Work:
         effort: Effort,
         seed: int,
         progress: Progress | None,
+        on_links: Callable[[Sequence[HopEstimate]], None] | None,
         clock: Callable[[], float],
     ) -> None:
         self._probe = probe
@@ -192,6 +194,7 @@ class _Work:
         self._effort = effort
         self._chance = np.random.default_rng(seed)
         self._progress = progress
+        self._on_links = on_links
         self._clock = clock
         self.began = clock()
         self.rounds = 0
@@ -237,6 +240,8 @@ class _Work:
             found = estimate(
                 self.probes(), self._route.hops, confidence=effort.confidence, share=effort.share
             )
+            if self._on_links is not None:
+                self._on_links(found)
             settled = [is_settled(each, effort.precision) for each in found]
             if all(settled):
                 return "settled"

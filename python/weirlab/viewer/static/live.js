@@ -194,7 +194,7 @@
     if (!state.goes_on) {
       by("stop")?.remove();
       by("report").textContent = "Report";
-      by("report").hidden = false;
+      by("report").hidden = state.status === "ended";
     }
     const table = by("newest");
     const cells = (tag, row) => row.map((text) => Object.assign(document.createElement(tag), { textContent: text, ...(tag === "th" ? { scope: "col" } : {}) }));
