@@ -28,6 +28,7 @@ from weirlab.cli.frame import (
     tell,
     write_page,
 )
+from weirlab.cli.tables import say
 
 if TYPE_CHECKING:
     from weirlab.testbed.rapid import Settings, Transfer
@@ -359,16 +360,16 @@ def _tell_event(event: Mapping[str, Any], as_json: bool) -> None:
             priority = "real-time priority" if event["real_time"] else "ordinary priority"
             tell(f"listening at {event['address']} (UDP), {priority}; Ctrl-C ends")
         case "opened":
-            typer.echo(f"{event['peer']}: sends")
+            say(f"{event['peer']}: sends")
         case "refused":
-            typer.echo(f"{event['peer']}: refused: {event['reason']}")
+            say(f"{event['peer']}: refused: {event['reason']}")
         case "ended":
             counts = event["counts"]
             seconds = counts["lasted_ns"] / 1e9
             rate = f", {counts['delivered_bytes'] * 8e-6 / seconds:.1f} Mbit/s" if seconds > 0 else ""
             delivered = f"{counts['delivered_bytes'] / 1e6:.1f} MB{rate}"
             disorder = f"{counts['out_of_order_segments']} out of order, {counts['duplicate_segments']} twice"
-            typer.echo(f"{event['peer']}: {event['end']} after {seconds:.1f} s: {delivered}, {disorder}")
+            say(f"{event['peer']}: {event['end']} after {seconds:.1f} s: {delivered}, {disorder}")
     sys.stdout.flush()
 
 

@@ -74,7 +74,7 @@ def reproduce(
     if as_json:
         print_json({**result.document, "directory": str(directory)})
     else:
-        typer.echo(f"{result.findings.title}\n{result.findings.source}\n")
+        say(f"{result.findings.title}\n{result.findings.source}\n")
         show_result(result, page)
     raise typer.Exit(0 if result.holds else 1)
 

@@ -27,6 +27,7 @@ from weirlab.cli.frame import (
 )
 from weirlab.cli.progress import judge_in, progress_bar
 from weirlab.cli.study import run_points, where_of, write_cluster_file
+from weirlab.cli.tables import say
 from weirlab.cli.viewing import ViewFlag, viewed
 from weirlab.errors import WeirlabError
 
@@ -200,7 +201,7 @@ def _show(result: RunResult, page: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(result.document)
     else:
-        typer.echo(_headline(result))
+        say(_headline(result))
         show_result(result, page)
     for error in result.errors.values():
         debug(error)

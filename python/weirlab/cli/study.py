@@ -11,6 +11,7 @@ import typer
 
 from weirlab.cli.frame import print_json, show_result, tell, write_page
 from weirlab.cli.progress import judge_in, progress_bar
+from weirlab.cli.tables import say
 from weirlab.cli.viewing import viewed
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def run_points(
     kept = result.study.kept
     ran = f"{points} points of {replicates_text(result.study)} replicates"
     ran += f", {points - kept} of them" if kept else ""
-    typer.echo(
+    say(
         f"{scenario.name}: {ran} in {result.seconds or 0.0:.2f} s"
         + (f", {kept} kept from before" if kept else "")
     )
