@@ -391,7 +391,15 @@ OF_MESSAGES: dict[str, tuple[dict[str, Any], ...]] = {
         {"kind": "lognormal", "mean_gap_ps": 2e7, "sigma": 2.0},
         {"kind": "hyperexponential", "mean_gap_ps": 2e7, "variation": 4.0},
     ),
-    "arrivals": ({"kind": "listed", "list": [[0, 0, 1, 100_000], [1_000_000, 2, 1, 3_000]]},),
+    "arrivals": (
+        {"kind": "listed", "list": [[0, 0, 1, 100_000], [1_000_000, 2, 1, 3_000]]},
+        {
+            "kind": "chained",
+            "start_ps": 1000,
+            "tasks": [[0, 1, 100_000, 0, []], [1, 1, 0, 5_000_000, [0]], [1, 2, 3_000, 10, [0, 1]]],
+            "rounds": [[3, 100_000]],
+        },
+    ),
 }
 """The same of messages, which fewer have."""
 

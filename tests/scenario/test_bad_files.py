@@ -83,14 +83,14 @@ SPOILT_FIELDS = {
         "kind: poisson",
         "kind: poison",
         "f.yaml:8:14: traffic.load.source.kind: unknown kind 'poison'; did you mean 'poisson'?; "
-        "kinds: constant, poisson, bernoulli, on-off, bursts, bulk, messages, flow-table, "
+        "kinds: constant, poisson, bernoulli, on-off, bursts, bulk, messages, flow-table, collective, goal, "
         "ping, requests, stamp, pathload, pbprobe",
     ),
     "a union without its kind": (
         "kind: poisson, ",
         "",
         "f.yaml:8:5: traffic.load.source: say which kind, such as 'kind: constant'; "
-        "kinds: constant, poisson, bernoulli, on-off, bursts, bulk, messages, flow-table, "
+        "kinds: constant, poisson, bernoulli, on-off, bursts, bulk, messages, flow-table, collective, goal, "
         "ping, requests, stamp, pathload, pbprobe",
     ),
     "a list for a mapping": (
@@ -396,7 +396,7 @@ def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
     assert complaints(spoilt) == [
         "f.yaml:3:23: network.hosts: write a whole number, such as '8' (got 'four')",
         "f.yaml:8:14: traffic.load.source.kind: unknown kind 'poison'; did you mean 'poisson'?; "
-        "kinds: constant, poisson, bernoulli, on-off, bursts, bulk, messages, flow-table, "
+        "kinds: constant, poisson, bernoulli, on-off, bursts, bulk, messages, flow-table, collective, goal, "
         "ping, requests, stamp, pathload, pbprobe",
         "f.yaml:9:1: rubbish: unknown field (got '1'); fields here: weirlab, name, description, testbed, "
         "network, queues, buffers, control, adapters, traffic, hotspots, events, run, record, measure, "

@@ -35,9 +35,10 @@ impl Bulk {
         (std::mem::take(&mut self.arrived), std::mem::take(&mut self.lost))
     }
 
-    /// A frame of `flow` that was handed over at `born` has arrived.
-    pub(crate) fn on_frame(&mut self, flow: u32, born: Time, now: Time) {
-        let Some(waiting) = self.flows.get_mut(&flow) else { return };
+    /// A frame of `flow` that was handed over at `born` has arrived; returns whether its message has.
+    pub(crate) fn on_frame(&mut self, flow: u32, born: Time, now: Time) -> bool {
+        let Some(waiting) = self.flows.get_mut(&flow) else { return false };
+        let mut has_all = false;
         while let Some(first) = waiting.front_mut() {
             if first.born < born {
                 self.lost.push(first.message);
@@ -47,6 +48,7 @@ impl Bulk {
             first.frames -= 1;
             // Messages of one instant are told apart by their number of frames alone: they arrive in order.
             if first.frames == 0 {
+                has_all = true;
                 self.arrived.push((first.message, now));
                 waiting.pop_front();
             }
@@ -55,5 +57,6 @@ impl Bulk {
         if waiting.is_empty() {
             self.flows.remove(&flow);
         }
+        has_all
     }
 }

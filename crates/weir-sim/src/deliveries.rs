@@ -144,7 +144,8 @@ impl Watch {
         Some(Watch { delays, traffic, flows, bursts, reports_bursts: reports_bursts(plan), bulk: None })
     }
 
-    /// A frame of `flow`, which counts for the group `traffic`, arrived at `now`; whether it `ends` its burst.
+    /// A frame of `flow`, which counts for the group `traffic`, arrived at `now`; whether it `ends` its burst. Returns whether it ends a
+    /// message without a connection.
     #[cold]
     pub(crate) fn on_delivery(
         &mut self,
@@ -154,10 +155,8 @@ impl Watch {
         size: Bytes,
         delay: Span,
         ends: bool,
-    ) {
-        if let Some(bulk) = &self.bulk {
-            bulk.borrow_mut().on_frame(flow, now - delay, now);
-        }
+    ) -> bool {
+        let ends_message = self.bulk.as_ref().is_some_and(|bulk| bulk.borrow_mut().on_frame(flow, now - delay, now));
         let burst = match self.bursts.get_mut(flow as usize) {
             Some(bursts) => bursts.on_frame(now, now - delay, ends),
             None => self.reports_bursts.then_some(delay),
@@ -176,6 +175,7 @@ impl Watch {
                 BurstInterval::count(&mut probe.bursts, probe.current.t_ps, delay);
             }
         }
+        ends_message
     }
 }
 

@@ -578,7 +578,13 @@ impl<'p> Fabric<'p> {
         if let Some(watch) = &mut self.watch {
             let planned = &self.plan.flows[frame.flow as usize];
             let group = (!planned.returns).then_some(planned.traffic);
-            watch.on_delivery(self.now, frame.flow, group, size, delay, frame.kind != Kind::InBurst);
+            let ends_message = watch.on_delivery(self.now, frame.flow, group, size, delay, frame.kind != Kind::InBurst);
+            if ends_message
+                && let Some(&agent) = self.receivers.get(frame.flow as usize).filter(|&&agent| agent != NOBODY)
+            {
+                // What waits for this message begins.
+                self.set_timer(agent, self.now);
+            }
         }
     }
 }

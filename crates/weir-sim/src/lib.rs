@@ -21,6 +21,7 @@ mod batch;
 mod boundaries;
 mod bulk;
 mod capture;
+mod chain;
 mod control;
 mod deliveries;
 mod endpoint;
@@ -65,6 +66,6 @@ pub use totals::{
     BufferTotals, BurstInterval, BurstTotals, CaptureFile, CauseTotals, ClassTotals, ConnectionInterval,
     ConnectionTotals, ControlFrames, ControlInterval, ControlKind, ControlTotals, DeadlockTotals, Delivery, DropCause,
     DropTotals, FlowTotals, HoldTotals, InputTotals, LimiterInterval, MarkTotals, MemoryTotals, MessageRow,
-    MessageTotals, PortTotals, StormTotals, Totals,
+    MessageTotals, PortTotals, RoundTotals, StormTotals, Totals,
 };
 pub use weir_core::columns::{Column, Table, Values};

@@ -15,6 +15,7 @@ use weir_core::units::{Bytes, Span, Time};
 
 use crate::agent::Agent;
 use crate::bulk::Bulk;
+use crate::chain::{Chain, NO_TASK};
 use crate::fabric::Fabric;
 use crate::frames::Received;
 use crate::open::{End, empty_time};
@@ -38,6 +39,8 @@ pub struct Messages {
     /// Sources of messages, each with its next event.
     coming: BinaryHeap<Reverse<(Time, u32)>>,
     sources: Vec<Source>,
+    /// Tasks that wait for nothing but their delay: when they begin, their group, their place.
+    ready: BinaryHeap<Reverse<(Time, u32, u32)>>,
     /// Messages of an event that are about to begin.
     begun: Vec<Message>,
     /// What is still to arrive of those without connections.
@@ -65,6 +68,8 @@ struct Group {
     rows: Vec<MessageRow>,
     most_rows: usize,
     live: u64,
+    /// Its tasks, if its messages wait for each other.
+    chain: Option<Chain>,
 }
 
 #[derive(Debug)]
@@ -74,6 +79,8 @@ struct Slot {
     ends: Option<Box<(TcpSender, TcpReceiver)>>,
     /// Whether its message is not over.
     is_live: bool,
+    /// The task that its delivery ends, or [`NO_TASK`].
+    task: u32,
 }
 
 impl Messages {
@@ -88,6 +95,7 @@ impl Messages {
             due: BinaryHeap::new(),
             coming: BinaryHeap::new(),
             sources: Vec::new(),
+            ready: BinaryHeap::new(),
             begun: Vec::new(),
             bulk: Rc::default(),
         };
@@ -105,6 +113,7 @@ impl Messages {
                 rows: Vec::new(),
                 most_rows: usize::try_from(spec.rows).unwrap_or(usize::MAX),
                 live: 0,
+                chain: Chain::of(&spec.arrivals),
             });
             let mut add = |place, events: Option<Events>, first: Time| {
                 if first < Time::NEVER {
@@ -122,6 +131,12 @@ impl Messages {
                     }
                 }
                 Arrivals::Listed { list } => add(0, None, list.first().map_or(Time::NEVER, |first| first.0)),
+                Arrivals::Chained { start_ps, tasks, .. } => messages.ready.extend(
+                    (0..)
+                        .zip(tasks)
+                        .filter(|(_, task)| task.4.is_empty())
+                        .map(|(place, task)| Reverse((*start_ps + task.3, group, place))),
+                ),
             }
         }
         (!messages.groups.is_empty()).then_some(messages)
@@ -130,7 +145,7 @@ impl Messages {
     /// The messages of the next event of source `place` come.
     fn come(&mut self, fabric: &mut Fabric<'_>, place: u32) {
         let now = fabric.now();
-        self.gather();
+        self.end_gathered(fabric);
         let source = &mut self.sources[place as usize];
         let group = source.group;
         let spec = messages_of(fabric.plan, self.groups[group as usize].traffic);
@@ -145,20 +160,50 @@ impl Messages {
                 source.place += 1;
                 list.get(source.place as usize).map_or(Time::NEVER, |next| next.0)
             }
-            (Arrivals::Drawn { .. }, None) => Time::NEVER,
+            _ => Time::NEVER,
         };
         if next < Time::NEVER {
             self.coming.push(Reverse((next, place)));
         }
         let begun = std::mem::take(&mut self.begun);
         for &message in &begun {
-            self.begin(fabric, now, group, spec, message);
+            self.begin(fabric, now, group, spec, message, NO_TASK);
         }
         self.begun = begun;
         self.begun.clear();
     }
 
-    fn begin(&mut self, fabric: &mut Fabric<'_>, now: Time, group: u32, spec: &Spec, message: Message) {
+    /// A task that waited for others begins.
+    fn begin_task(&mut self, fabric: &mut Fabric<'_>, group: u32, task: u32) {
+        let spec = messages_of(fabric.plan, self.groups[group as usize].traffic);
+        let Arrivals::Chained { tasks, .. } = &spec.arrivals else { return };
+        let (from, to, bytes, ..) = tasks[task as usize];
+        if from == to {
+            return self.end_task(fabric, group, task, fabric.now());
+        }
+        if let Some(chain) = &mut self.groups[group as usize].chain {
+            chain.begin(task, fabric.now());
+        }
+        self.begin(fabric, fabric.now(), group, spec, Message { from, to, bytes }, task);
+    }
+
+    fn end_gathered(&mut self, fabric: &Fabric<'_>) {
+        for (group, task, at) in self.gather() {
+            self.end_task(fabric, group, task, at);
+        }
+    }
+
+    /// A task is over: those that waited for it alone are ready.
+    fn end_task(&mut self, fabric: &Fabric<'_>, group: u32, task: u32, now: Time) {
+        let Group { chain: Some(chain), traffic, .. } = &mut self.groups[group as usize] else { return };
+        let Arrivals::Chained { tasks, .. } = &messages_of(fabric.plan, *traffic).arrivals else { return };
+        let ready = &mut self.ready;
+        chain.end(task, now, tasks[task as usize].2, |next| {
+            ready.push(Reverse((now + tasks[next as usize].3, group, next)));
+        });
+    }
+
+    fn begin(&mut self, fabric: &mut Fabric<'_>, now: Time, group: u32, spec: &Spec, message: Message, task: u32) {
         let Group { totals, flow, live, pairs, .. } = &mut self.groups[group as usize];
         let number = totals.arrived;
         totals.arrived += 1;
@@ -186,7 +231,7 @@ impl Messages {
             timeouts: 0,
         };
         let (Some(config), None) = (&spec.config, pair) else {
-            let slot = Slot { group, row, ends: None, is_live: true };
+            let slot = Slot { group, row, ends: None, is_live: true, task };
             return self.hand_over(fabric, slot, pair, spec.packets);
         };
         let name = || format!("messages/{}/{number}/sender", fabric.plan.spec.traffic[totals.traffic as usize].name);
@@ -200,7 +245,7 @@ impl Messages {
         sender.write(message.bytes);
         sender.close();
         let ends = Box::new((TcpSender::of_message(sender, *flow), TcpReceiver::of_message(receiver, *flow)));
-        let slot = Slot { group, row, ends: Some(ends), is_live: true };
+        let slot = Slot { group, row, ends: Some(ends), is_live: true, task };
         let place = self.place(fabric, slot);
         let hash = |end: u64| mix(u64::from(group) << 48 ^ number << 1 ^ end) as u32;
         let end = |host, which| End::new(host, hash(which), spec.balancing);
@@ -237,14 +282,20 @@ impl Messages {
         }
     }
 
-    /// Messages without connections that are over by now.
-    fn gather(&mut self) {
+    /// Messages without connections that are over by now; returns the tasks that they were: group, place, time.
+    fn gather(&mut self) -> Vec<(u32, u32, Time)> {
         let (arrived, lost) = self.bulk.borrow_mut().take();
+        let mut tasks = Vec::new();
         for (place, at) in arrived {
-            self.slots[place as usize].row.delivered = at;
+            let slot = &mut self.slots[place as usize];
+            slot.row.delivered = at;
+            if slot.task != NO_TASK {
+                tasks.push((slot.group, slot.task, at));
+            }
             self.finish(place);
         }
         lost.into_iter().for_each(|place| self.finish(place));
+        tasks
     }
 
     /// An end acts; its connection may be over then.
@@ -262,7 +313,12 @@ impl Messages {
         if let Some(at) = self.timers[end as usize].set(next) {
             self.due.push(Reverse((at, end)));
         }
-        if end.is_multiple_of(2) && ends.0.is_over() {
+        let is_over = end.is_multiple_of(2) && ends.0.is_over();
+        if slot.task != NO_TASK && ends.1.has_all() {
+            let (group, task) = (slot.group, std::mem::replace(&mut slot.task, NO_TASK));
+            self.end_task(fabric, group, task, fabric.now());
+        }
+        if is_over {
             self.finish(end / 2);
         }
     }
@@ -283,7 +339,8 @@ impl Messages {
 
     fn next(&self) -> Time {
         let first = |heap: &BinaryHeap<Reverse<(Time, u32)>>| heap.peek().map_or(Time::NEVER, |Reverse(first)| first.0);
-        first(&self.due).min(first(&self.coming))
+        let ready = self.ready.peek().map_or(Time::NEVER, |Reverse(first)| first.0);
+        first(&self.due).min(first(&self.coming)).min(ready)
     }
 }
 
@@ -324,8 +381,11 @@ impl Group {
 
 impl Agent for Messages {
     fn receives(&self) -> Vec<u32> {
-        let of_group =
-            |group: &Group| if group.pairs.is_empty() { [group.flow, group.flow + 1].to_vec() } else { vec![] };
+        let of_group = |group: &Group| match &group.chain {
+            _ if group.pairs.is_empty() => vec![group.flow, group.flow + 1],
+            Some(_) => group.pairs.values().copied().collect(),
+            None => vec![],
+        };
         self.groups.iter().flat_map(of_group).collect()
     }
 
@@ -349,6 +409,11 @@ impl Agent for Messages {
             self.coming.pop();
             self.come(fabric, place);
         }
+        self.end_gathered(fabric);
+        while let Some(&Reverse((_, group, task))) = self.ready.peek().filter(|row| row.0.0 <= now) {
+            self.ready.pop();
+            self.begin_task(fabric, group, task);
+        }
         self.next()
     }
 
@@ -363,7 +428,11 @@ impl Agent for Messages {
     }
 
     fn report(&mut self, _: Time, totals: &mut Totals) {
-        self.gather();
+        for (group, task, at) in self.gather() {
+            if let Some(chain) = &mut self.groups[group as usize].chain {
+                chain.end(task, at, Bytes::new(1), |_| ());
+            }
+        }
         for slot in &mut self.slots {
             if slot.is_live {
                 slot.note();
@@ -375,6 +444,10 @@ impl Agent for Messages {
         for group in &mut self.groups {
             group.rows.sort_unstable_by_key(|row| row.message);
             totals.messages.append(&mut group.rows);
+            if let Some(chain) = &group.chain {
+                group.totals.job = chain.job;
+                totals.rounds.append(&mut chain.rounds(group.traffic));
+            }
             totals.message_totals.push(group.totals);
         }
     }

@@ -360,6 +360,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             connections: Vec::new(),
             messages: Vec::new(),
             message_totals: Vec::new(),
+            rounds: Vec::new(),
             tcp: Vec::new(),
             captures: self.fabric.wires.as_mut().map_or_else(Vec::new, |wires| wires.captures(self.fabric.plan)),
             probing: Vec::new(),

@@ -343,6 +343,12 @@ impl Agent for TcpReceiver {
 }
 
 impl TcpReceiver {
+    /// Whether its message has been delivered.
+    #[inline]
+    pub(crate) fn has_all(&self) -> bool {
+        self.machine.finished().is_some()
+    }
+
     /// The receiver of a message.
     pub(crate) fn of_message(machine: Receiver, flow: u32) -> TcpReceiver {
         TcpReceiver { flow, sent: 0, gathered: None, machine }

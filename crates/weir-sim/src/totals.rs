@@ -53,6 +53,8 @@ pub struct Totals {
     pub messages: Vec<MessageRow>,
     /// By group of messages.
     pub message_totals: Vec<MessageTotals>,
+    /// Rounds of tasks, by group in their order.
+    pub rounds: Vec<RoundTotals>,
     /// Intervals of the senders of the recorded connections, with their places in `connections`.
     pub tcp: Vec<(u32, Vec<ConnectionInterval>)>,
     /// Capture files, in the order of the spec.
@@ -457,6 +459,23 @@ pub struct MessageTotals {
     pub timeouts: u64,
     /// Rows are kept of messages whose number is a multiple of this.
     pub stride: u64,
+    /// Time from their start until the last of its tasks was over; none where one is not, or there are none.
+    pub job: Option<Span>,
+}
+
+/// A round of tasks: messages that wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTotals {
+    /// Place of its group in `traffic`.
+    pub traffic: u32,
+    /// Its place among the rounds of the group.
+    pub round: u32,
+    /// When the first of its messages came; [`Time::NEVER`] if none did.
+    pub start: Time,
+    /// When the last of its messages was delivered; [`Time::NEVER`] if one was not.
+    pub over: Time,
+    /// Data that each host has to send in it at best.
+    pub carried: Bytes,
 }
 
 /// A sender at the end of an interval: a row of the table `tcp`.

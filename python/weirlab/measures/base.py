@@ -64,6 +64,9 @@ class Estimates:
 class MessageRows:
     """Messages: all of the traffic are some."""
 
+    of: Sequence[str] = ()
+    """Kinds of sources that they come from; none: any."""
+
 
 @dataclass(frozen=True)
 class Hotspot:

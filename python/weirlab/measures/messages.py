@@ -71,7 +71,7 @@ def message_time(
     where that is one of those that have not ended."""
     rows = messages(records, traffic, window, sizes)
     taken = pl.col(f"{until}_ps").cast(pl.Float64) - pl.col("start_ps").cast(pl.Float64)
-    return by_replicate(records, rows, _statistic(taken, at))
+    return by_replicate(records, rows, statistic(taken, at))
 
 
 class Slowdown(_OfMessages):
@@ -96,7 +96,7 @@ def slowdown(
     """Time of messages over that in an empty network, `ideal_ps`: the least ratio that a share `at` of them
     does not exceed, or the mean. Null where that is one of those that have not ended."""
     rows = messages(records, traffic, window, sizes)
-    return by_replicate(records, rows, _statistic(_slowdown(), at))
+    return by_replicate(records, rows, statistic(_slowdown(), at))
 
 
 def _slowdown() -> pl.Expr:
@@ -127,7 +127,7 @@ def messages(
     return rows
 
 
-def _statistic(value: pl.Expr, at: float | None) -> pl.Expr:
+def statistic(value: pl.Expr, at: float | None) -> pl.Expr:
     """A percentile by nearest rank, or the mean; null where it depends on a value that is null."""
     ordered = value.fill_null(float("inf"))
     found = ordered.mean() if at is None else percentile(ordered, at)

@@ -16,6 +16,7 @@ from weirlab.measures.estimates import Estimate
 from weirlab.measures.fairness import JainFairness, RateError, RmsFairness, SettlingTime, TimeToConverge
 from weirlab.measures.hotspots import RecoveryTime, RelativeFairness
 from weirlab.measures.imbalance import LinkImbalance, PauseFraction
+from weirlab.measures.jobs import BusBandwidth, JobTime
 from weirlab.measures.losses import Drops, DropTime, LastDrop, LossRatio
 from weirlab.measures.messages import MessageTime, Slowdown, UnfinishedMessages
 from weirlab.measures.queues import MaxQueue, MeanQueue, QueuePercentile, QueueSpread
@@ -38,6 +39,8 @@ MEASURES: tuple[type[Measure], ...] = (
     MessageTime,
     Slowdown,
     UnfinishedMessages,
+    JobTime,
+    BusBandwidth,
     Estimate,
     DelayPercentile,
     BurstDelay,

@@ -169,6 +169,23 @@ class ArrivalsListed(Part):
     """All of them."""
 
 
+class ArrivalsChained(Part):
+    """Each after others, as in collective operations and traces of programs."""
+
+    kind: Literal["chained"] = "chained"
+    start_ps: int
+    """When tasks may begin."""
+    tasks: Sequence[tuple[int, int, int, int, Sequence[int]]]
+    """Each task: sender, receiver, bytes, a delay in ps, and the tasks before this one that it waits for.
+    It begins its delay after the last of these is over, and is over when its message is delivered; a
+    task of a host for itself has no bytes, and is over when it begins: a computation.
+    """
+    rounds: Sequence[tuple[int, int]]
+    """Parts of the tasks, in order and without gaps: how many tasks there are up to the end of each, and
+    the data that each host has to send in it at best.
+    """
+
+
 class Backlog(Part):
     """A queue that the sender keeps at the bottleneck, so that it never runs dry."""
 
@@ -2202,7 +2219,7 @@ Aqm = AqmCodel | AqmFqCodel | AqmPie | AqmRed | AqmThreshold | AqmDualPi2
 """An active queue management."""
 
 
-Arrivals = ArrivalsDrawn | ArrivalsListed
+Arrivals = ArrivalsDrawn | ArrivalsListed | ArrivalsChained
 """When which messages come."""
 
 

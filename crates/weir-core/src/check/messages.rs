@@ -56,6 +56,18 @@ fn check(messages: &Messages, topology: &Topology) -> Result<(), SpecError> {
     }
     match &messages.arrivals {
         Arrivals::Listed { list } => check_list(list, topology).map_err(|error| error.under("/arrivals/list")),
+        Arrivals::Chained { tasks, rounds, .. } => {
+            check_tasks(tasks, topology).map_err(|error| error.under("/arrivals/tasks"))?;
+            let mut before = 0;
+            for (i, &(end, _)) in rounds.iter().enumerate() {
+                if end <= before || end as usize > tasks.len() {
+                    let message = format!("rounds end in order, after {before} and by {} (got {end})", tasks.len());
+                    return Err(SpecError::new(format!("/arrivals/rounds/{i}/0"), message));
+                }
+                before = end;
+            }
+            Ok(())
+        }
         Arrivals::Drawn { hosts, sources, sizes } => {
             for (i, list) in hosts.iter().enumerate() {
                 for (j, &host) in list.iter().enumerate() {
@@ -89,6 +101,27 @@ fn check_list(list: &[(Time, u32, u32, Bytes)], topology: &Topology) -> Result<(
         }
         before = start;
         check_size(bytes).map_err(|error| error.under(format!("/{i}/3")))?;
+    }
+    Ok(())
+}
+
+fn check_tasks(tasks: &[(u32, u32, Bytes, Span, Vec<u32>)], topology: &Topology) -> Result<(), SpecError> {
+    if tasks.len() > MAX_LISTED {
+        return Err(SpecError::new("", format!("at most {MAX_LISTED} tasks are listed (got {})", tasks.len())));
+    }
+    for (i, (from, to, bytes, _, after)) in tasks.iter().enumerate() {
+        check_host(*from, topology).map_err(|error| error.under(format!("/{i}/0")))?;
+        check_host(*to, topology).map_err(|error| error.under(format!("/{i}/1")))?;
+        if from != to {
+            check_size(*bytes).map_err(|error| error.under(format!("/{i}/2")))?;
+        } else if *bytes > Bytes::ZERO {
+            let message = format!("'{}' would send to itself", topology.nodes[*to as usize].name);
+            return Err(SpecError::new(format!("/{i}/2"), message));
+        }
+        if let Some((j, task)) = after.iter().enumerate().find(|&(_, &task)| task as usize >= i) {
+            let message = format!("a task waits for tasks before it, here up to {} (got {task})", i as i64 - 1);
+            return Err(SpecError::new(format!("/{i}/4/{j}"), message));
+        }
     }
     Ok(())
 }

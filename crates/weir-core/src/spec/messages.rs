@@ -44,6 +44,7 @@ impl Messages {
     pub fn pairs(&self) -> Vec<(u32, u32)> {
         let mut pairs: Vec<(u32, u32)> = match &self.arrivals {
             Arrivals::Listed { list } => list.iter().map(|row| (row.1, row.2)).collect(),
+            Arrivals::Chained { tasks, .. } => tasks.iter().map(|task| (task.0, task.1)).collect(),
             Arrivals::Drawn { hosts, sources, .. } => {
                 let list = |place: u32| hosts.get(place as usize).map_or(&[][..], Vec::as_slice);
                 let of = |source: &MessageSource| {
@@ -114,6 +115,18 @@ pub enum Arrivals {
     Listed {
         /// All of them.
         list: Vec<(Time, u32, u32, Bytes)>,
+    },
+    /// Each after others, as in collective operations and traces of programs.
+    Chained {
+        /// When tasks may begin.
+        start_ps: Time,
+        /// Each task: sender, receiver, bytes, a delay in ps, and the tasks before this one that it waits for. It begins its delay after
+        /// the last of these is over, and is over when its message is delivered; a task of a host for itself has no bytes, and is over
+        /// when it begins: a computation.
+        tasks: Vec<(u32, u32, Bytes, Span, Vec<u32>)>,
+        /// Parts of the tasks, in order and without gaps: how many tasks there are up to the end of each, and the data that each
+        /// host has to send in it at best.
+        rounds: Vec<(u32, Bytes)>,
     },
 }
 

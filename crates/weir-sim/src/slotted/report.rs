@@ -237,6 +237,7 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         connections: Vec::new(),
         messages: Vec::new(),
         message_totals: Vec::new(),
+        rounds: Vec::new(),
         estimation: Vec::new(),
         probing: Vec::new(),
         tcp: Vec::new(),

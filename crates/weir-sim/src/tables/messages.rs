@@ -2,7 +2,7 @@
 
 use weir_core::columns::Table;
 use weir_core::table;
-use weir_core::units::Time;
+use weir_core::units::{Span, Time};
 
 use super::each;
 use crate::totals::Totals;
@@ -59,6 +59,22 @@ pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
             timeouts: U64 = row.timeouts,
             /// Rows of `messages` are kept of those whose number is a multiple of this.
             stride: U64 = row.stride,
+            /// Time until the last message or computation of a job was over; unknown where one is not, and without jobs.
+            job_ps: MaybeU64 = row.job.map(Span::ps),
+        ),
+        table!("rounds", "A round of messages that wait for each other: a repetition of a collective operation.":
+            each(batch, |run| &run.rounds) => |(i, row)|
+            replicate: U32 = i,
+            /// Id of the entry of traffic.
+            traffic: U32 = row.traffic,
+            /// Its place among the rounds of the entry.
+            round: U32 = row.round,
+            /// When the first of its messages came; unknown where none did.
+            start_ps: MaybeU64 = known(row.start),
+            /// When the last of its messages was delivered; unknown where one was not.
+            over_ps: MaybeU64 = known(row.over),
+            /// Data that each host has to send in it at best.
+            carried_bytes: U64 = row.carried.count(),
         ),
     ]
 }

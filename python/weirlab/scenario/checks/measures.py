@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from weirlab.errors import ForeignFault
@@ -103,8 +103,8 @@ def _lack(scenario: Scenario, layout: Layout, measure: Measure, need: Need, path
             yield from _delays(scenario, measure, path)
         case Streams(), FlowMeasure():
             yield from _streams(scenario, measure, path)
-        case MessageRows(), FlowMeasure():
-            yield from _messages(scenario, measure, path)
+        case MessageRows(of=kinds), FlowMeasure():
+            yield from _messages(scenario, measure, kinds, path)
         case Estimates(), FlowMeasure():
             yield from _estimates(scenario, measure, path)
 
@@ -180,13 +180,13 @@ def _streams(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[
             yield (*path, "of"), f"counts streams of TCP; no tcp carries the traffic '{name}'"
 
 
-def _messages(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
+def _messages(scenario: Scenario, measure: FlowMeasure, kinds: Sequence[str], path: Where) -> Iterator[Fault]:
+    known = kinds or [kind_of(each) for each in Carried.__subclasses__()]
     for name, traffic in scenario.traffic.items():
-        if selected_traffic(measure.of, [name]) and not isinstance(traffic.source, Carried):
-            yield (
-                (*path, "of"),
-                f"is of messages; the source of '{name}' is no 'messages' or 'flow-table'",
-            )
+        kind = kind_of(type(traffic.source))
+        if selected_traffic(measure.of, [name]) and kind not in known:
+            what = "' or '".join(known)
+            yield (*path, "of"), f"needs the source '{what}'; that of '{name}' is '{kind}'"
 
 
 def _estimates(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[Fault]:

@@ -16,6 +16,7 @@ from weirlab.scenario.traffic import (
     Bulk,
     Bursts,
     Carried,
+    Collective,
     Departing,
     FlowTable,
     Groups,
@@ -23,6 +24,7 @@ from weirlab.scenario.traffic import (
     Matrix,
     Messages,
     Ping,
+    Program,
     Raw,
     Requests,
     Stamp,
@@ -202,6 +204,10 @@ def _beside_messages(traffic: Traffic) -> Iterator[Fault]:
             yield (side,), "the file names senders and receivers; leave this out"
     if listed and traffic.pattern is not None:
         yield ("pattern",), "the file says who sends to whom; leave this out"
+    if isinstance(traffic.source, Collective | Program):
+        for part in ("to", "pattern", "stop"):
+            if getattr(traffic, part) is not None:
+                yield (part,), "ranks are the hosts in 'from', and send until they are done; leave this out"
 
 
 def _recovery(tcp: Tcp) -> Iterator[Fault]:

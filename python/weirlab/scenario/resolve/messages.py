@@ -15,16 +15,26 @@ from typing import TypeVar
 
 from weirlab import spec as core
 from weirlab.errors import InputError
+from weirlab.fields.base import Selector
 from weirlab.scenario.network.layout import Layout, NoMatchError
 from weirlab.scenario.network.selecting import EntryFault
 from weirlab.scenario.resolve.transport import tcp_spec
 from weirlab.scenario.traffic import Tcp, Traffic
+from weirlab.scenario.traffic.chains import (
+    ALGORITHMS,
+    Algorithm,
+    Chain,
+    ChainError,
+    collective,
+)
 from weirlab.scenario.traffic.flows import flows_of
+from weirlab.scenario.traffic.goal import goal_in
 from weirlab.scenario.traffic.messages import (
     AnyBalancing,
     AnyGaps,
     BurstyGaps,
     Carried,
+    Collective,
     EqualGaps,
     FixedSizes,
     Flowlets,
@@ -38,6 +48,7 @@ from weirlab.scenario.traffic.messages import (
     PerFlow,
     PerFrame,
     PoissonGaps,
+    Program,
     PublishedSizes,
     RoundRobin,
 )
@@ -96,11 +107,39 @@ def _arrivals(name: str, traffic: Traffic, layout: Layout, duration_ps: int, bes
         listed = with_files(lambda: flows_in(beside / source.file, hosts))
         kept = [(start + shift, *rest) for start, *rest in listed if start + shift < stop]
         return core.ArrivalsListed(list=kept, origin=origin)  # type: ignore[arg-type]
+    if isinstance(source, Collective | Program):
+        ranks = _senders(traffic, layout)
+        chain = (
+            _collective(source, len(ranks))
+            if isinstance(source, Collective)
+            else _reading("source", "file")(lambda: goal_in(beside / source.file, len(ranks)))
+        )
+        tasks = chain.on(ranks)
+        return core.ArrivalsChained(
+            start_ps=traffic.start.ps, tasks=tasks, rounds=chain.rounds, origin=origin
+        )
     assert isinstance(source, Messages)
     sizes, mean = _sizes(source, beside, *origin.path)
     lists = _Lists()
     sources = _sources(traffic, source, layout, lists, mean, beside, _stop_ps(traffic, duration_ps))
     return core.ArrivalsDrawn(hosts=lists.all, sources=sources, sizes=sizes, origin=origin)
+
+
+def _collective(source: Collective, ranks: int) -> Chain:
+    """The tasks of a collective operation. Raises EntryFault."""
+    default: Algorithm = next(iter(ALGORITHMS[source.operation]))
+    try:
+        return collective(
+            source.operation,
+            source.algorithm or default,
+            ranks,
+            source.size.bytes,
+            iterations=source.iterations,
+            compute_ps=source.compute.ps,
+            pieces=source.pieces,
+        )
+    except ChainError as error:
+        raise EntryFault(str(error), *error.place) from None
 
 
 def _hosts(layout: Layout) -> dict[str, int]:
@@ -219,20 +258,24 @@ def _sources(
     return listed
 
 
+def _senders(traffic: Traffic, layout: Layout) -> list[int]:
+    """The hosts in `from`. Raises EntryFault."""
+    return _selected(traffic.from_, "from", layout)
+
+
+def _selected(selector: Selector | None, side: str, layout: Layout) -> list[int]:
+    if selector is None:
+        raise EntryFault(f"'{side}' is missing: the hosts, such as '{side}: host-*'")
+    try:
+        return layout.host_ids(selector)
+    except NoMatchError as error:
+        raise EntryFault(str(error), side) from None
+
+
 def _ends(traffic: Traffic, layout: Layout) -> tuple[list[int], list[int]]:
     """Senders and receivers. Raises EntryFault."""
-    found: list[list[int]] = []
-    for side, selector in (("from", traffic.from_), ("to", traffic.to)):
-        if selector is None and side == "to" and traffic.from_ is not None:
-            found.append(found[0])
-            continue
-        if selector is None:
-            raise EntryFault(f"'{side}' is missing: the hosts, such as '{side}: host-*'")
-        try:
-            found.append(layout.host_ids(selector))
-        except NoMatchError as error:
-            raise EntryFault(str(error), side) from None
-    return found[0], found[1]
+    senders = _senders(traffic, layout)
+    return senders, senders if traffic.to is None else _selected(traffic.to, "to", layout)
 
 
 def _possible(senders: Sequence[int], receivers: Sequence[int], fan_in: int, fan_out: int) -> None:

@@ -23,7 +23,16 @@ from weirlab.fields.values import (
     PositiveSpan,
 )
 from weirlab.scenario.traffic.controllers import AnyController
-from weirlab.scenario.traffic.messages import Carried, FlowTable, Groups, Local, Matrix, Messages
+from weirlab.scenario.traffic.messages import (
+    Carried,
+    Collective,
+    FlowTable,
+    Groups,
+    Local,
+    Matrix,
+    Messages,
+    Program,
+)
 from weirlab.scenario.traffic.probing import Pathload, PbProbe
 from weirlab.units import Frames, Size, Span
 
@@ -38,6 +47,7 @@ __all__ = [
     "Bulk",
     "Bursts",
     "Carried",
+    "Collective",
     "Constant",
     "Departing",
     "FlowTable",
@@ -55,6 +65,7 @@ __all__ = [
     "Permutation",
     "Ping",
     "Poisson",
+    "Program",
     "Raw",
     "Requests",
     "SplitMix64",
@@ -233,6 +244,8 @@ AnySource = Annotated[
     | Bulk
     | Messages
     | FlowTable
+    | Collective
+    | Program
     | Ping
     | Requests
     | Stamp

@@ -20,6 +20,7 @@ from weirlab.scenario.traffic import (
     UDP_HEADERS_BYTES,
     Bernoulli,
     Bursts,
+    Collective,
     Constant,
     Departing,
     FlowTable,
@@ -32,6 +33,7 @@ from weirlab.scenario.traffic import (
     Pairs,
     Permutation,
     Poisson,
+    Program,
     Traffic,
     Uniform,
 )
@@ -59,8 +61,9 @@ class Flow:
 
 
 def flows_of(traffic: Traffic, layout: Layout) -> list[Flow]:
-    """The flows of an entry of traffic, but for those that a file lists: none. Raises EntryFault."""
-    if isinstance(traffic.source, FlowTable) or isinstance(traffic.pattern, Matrix):
+    """The flows of an entry of traffic, but for those of files and collective operations: none. Raises
+    EntryFault."""
+    if isinstance(traffic.source, FlowTable | Collective | Program) or isinstance(traffic.pattern, Matrix):
         return []
     if isinstance(traffic.pattern, Listed):
         return _listed_flows(traffic, layout)

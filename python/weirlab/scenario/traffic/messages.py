@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from weirlab.fields.base import BY_KIND, Model, Text
 from weirlab.fields.values import Count, Flag, Fraction, Number, PositiveFraction, PositiveSize, PositiveSpan
-from weirlab.units import Size
+from weirlab.units import Size, Span
 
 PUBLISHED = Path(__file__).parent / "sizes"
 """Where the published distributions of sizes are, one file for each."""
@@ -161,6 +161,36 @@ class Messages(Carried):
     `every`."""
     gaps: AnyGaps = PoissonGaps(kind="poisson")
     """How times between them are distributed."""
+
+
+class Collective(Carried):
+    """A collective operation of the hosts in `from`, whose ranks are in the order of the hosts: its messages
+    wait for each other. It is repeated `iterations` times, each after a computation of every rank."""
+
+    kind: Literal["collective"]
+    operation: Literal["all-reduce", "reduce-scatter", "all-gather", "all-to-all"]
+    """What is done."""
+    algorithm: Literal["ring", "halving-doubling", "tree", "rounds", "direct"] | None = None
+    """How. `ring`, `halving-doubling` (2, 4, 8, ... ranks) and, of all-reduce, `tree` (two binary trees);
+    of all-to-all `rounds` (to the i-th next rank in round i) and `direct` (all at once). Absent: `ring`, or
+    `rounds`."""
+    size: PositiveSize
+    """The whole array: of all-reduce and all-to-all what each rank has, of reduce-scatter and all-gather what
+    all have together."""
+    iterations: Count = 1
+    """How often."""
+    compute: Span = Span(0)
+    """Time for which each rank computes before it takes part."""
+    pieces: Count = 1
+    """Parts that pass a `tree` one behind the other."""
+
+
+class Program(Carried):
+    """Messages and computations of programs in a trace; its ranks are the hosts in `from`, in their order."""
+
+    kind: Literal["goal"]
+    file: Text
+    """A schedule in GOAL, as text. Relative to the scenario file."""
 
 
 class FlowTable(Carried):
