@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use weir_core::estimation::{Ask, Packet};
 use weir_core::ethernet::pfc::Says;
 use weir_core::ethernet::reaction::Feedback;
+use weir_core::host::chain::{Links, NOWHERE};
 use weir_core::queue::Lane;
 use weir_core::tcp::Segment;
 use weir_core::units::{Bytes, Time};
@@ -13,7 +14,7 @@ use weir_core::units::{Bytes, Time};
 /// Place of a frame in the pool.
 pub(crate) type FrameId = u32;
 /// No frame.
-pub(crate) const NO_FRAME: FrameId = FrameId::MAX;
+pub(crate) const NO_FRAME: FrameId = NOWHERE;
 /// No end.
 pub(crate) const NO_END: u32 = u32::MAX;
 
@@ -207,12 +208,6 @@ impl Pool {
         (frame.next, frame.then) = (NO_FRAME, Time::from_ps(place.into()));
     }
 
-    /// The frames that are linked from `first` on.
-    pub(crate) fn linked(&self, first: FrameId) -> impl Iterator<Item = FrameId> + '_ {
-        let known = |id: FrameId| Some(id).filter(|&id| id != NO_FRAME);
-        std::iter::successors(known(first), move |&id| known(self[id].next))
-    }
-
     /// The place of a frame that waits at its host.
     pub(crate) fn kept(&self, id: FrameId) -> u32 {
         self[id].then.ps() as u32
@@ -262,6 +257,18 @@ impl Pool {
     /// Whether more frames are alive than a run may have.
     pub(crate) fn is_full(&self) -> bool {
         self.alive > self.limit
+    }
+}
+
+impl Links for Pool {
+    #[inline(always)]
+    fn next(&self, id: FrameId) -> FrameId {
+        self[id].next
+    }
+
+    #[inline(always)]
+    fn link(&mut self, id: FrameId, next: FrameId) {
+        self[id].next = next;
     }
 }
 

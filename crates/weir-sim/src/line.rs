@@ -3,6 +3,7 @@
 //! They are apart in memory. A frame that arrives needs the link that it was on, and then the next port with its link. Links are small, so that
 //! those of a large network stay in a near cache; and the first cache line of a port is all of it that most frames need.
 
+use weir_core::host::chain::places_from;
 use weir_core::queue::Port;
 use weir_core::units::{Span, Time};
 
@@ -92,7 +93,7 @@ impl Link {
     pub(crate) fn keep(&mut self, port: &mut Port<FrameId>, frames: &mut Pool, now: Time) {
         let head = self.head;
         let last = |count: usize| {
-            let flying: Vec<FrameId> = frames.linked(head).collect();
+            let flying: Vec<FrameId> = places_from(head, &*frames).collect();
             flying[flying.len() - count..].to_vec()
         };
         let Some(first) = port.keep(now, last) else { return };
@@ -120,7 +121,7 @@ impl Link {
 
     /// The frames in flight.
     pub(crate) fn in_flight<'a>(&self, frames: &'a Pool) -> impl Iterator<Item = FrameId> + 'a {
-        frames.linked(self.head)
+        places_from(self.head, frames)
     }
 }
 

@@ -14,7 +14,7 @@ pub enum Pause {
 }
 
 /// An amount that waits: bytes or frames.
-pub trait Level: Copy + Ord {
+pub trait Amount: Copy + Ord {
     /// The least.
     const LEAST: Self;
     /// The greatest.
@@ -23,27 +23,47 @@ pub trait Level: Copy + Ord {
     /// The next greater one, if there is one.
     #[must_use]
     fn next(self) -> Self;
+
+    /// The sum, which is in range.
+    #[must_use]
+    fn plus(self, more: Self) -> Self;
+
+    /// The difference, which is not below 0.
+    #[must_use]
+    fn less(self, less: Self) -> Self;
 }
 
-macro_rules! levels {
+macro_rules! amounts {
     ($($number:ty),*) => {$(
-        impl Level for $number {
+        impl Amount for $number {
             const LEAST: $number = 0;
             const MOST: $number = <$number>::MAX;
 
             fn next(self) -> $number {
                 self.saturating_add(1)
             }
+
+            #[inline(always)]
+            fn plus(self, more: $number) -> $number {
+                debug_assert!(self.checked_add(more).is_some());
+                self.wrapping_add(more)
+            }
+
+            #[inline(always)]
+            fn less(self, less: $number) -> $number {
+                debug_assert!(less <= self);
+                self.wrapping_sub(less)
+            }
         }
     )*};
 }
 
-levels!(u32, u64);
+amounts!(u32, u64);
 
 /// Two watermarks of what waits: above the upper one somebody is asked to stop, at the lower one to go on.
 #[derive(Clone, Copy, Debug)]
 pub struct Watermarks<L> {
-    /// A level above it is news, and one below `relief`: [`Level::MOST`] and [`Level::LEAST`] where none is.
+    /// A level above it is news, and one below `relief`: [`Amount::MOST`] and [`Amount::LEAST`] where none is.
     alarm: L,
     relief: L,
     xoff: L,
@@ -51,7 +71,7 @@ pub struct Watermarks<L> {
     too_much: L,
 }
 
-impl<L: Level> Watermarks<L> {
+impl<L: Amount> Watermarks<L> {
     /// None: nothing is news.
     pub const NONE: Watermarks<L> = Watermarks { alarm: L::MOST, relief: L::LEAST, xoff: L::MOST, too_much: L::LEAST };
 

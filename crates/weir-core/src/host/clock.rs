@@ -6,6 +6,8 @@ use crate::units::{Span, Time};
 pub trait Clock: Copy + std::fmt::Debug {
     /// A point in time.
     type Tick: Copy + Ord + std::fmt::Debug;
+    /// A sum of amounts times ticks; it wraps, so that a difference of two is right wherever it fits.
+    type Sum: Copy + Default + std::fmt::Debug;
     /// No time.
     const NEVER: Self::Tick;
 
@@ -20,6 +22,12 @@ pub trait Clock: Copy + std::fmt::Debug {
 
     /// So many ticks after `from`; [`Clock::NEVER`] if that never comes.
     fn after(from: Self::Tick, ticks: u64) -> Self::Tick;
+
+    /// The sum and `amount` times the ticks from the start to `tick`.
+    fn plus(sum: Self::Sum, amount: u64, tick: Self::Tick) -> Self::Sum;
+
+    /// The sum less `amount` times the ticks from the start to `tick`.
+    fn minus(sum: Self::Sum, amount: u64, tick: Self::Tick) -> Self::Sum;
 }
 
 /// Each picosecond is a tick.
@@ -28,6 +36,7 @@ pub struct Picoseconds;
 
 impl Clock for Picoseconds {
     type Tick = Time;
+    type Sum = u128;
     const NEVER: Time = Time::NEVER;
 
     #[inline]
@@ -49,6 +58,16 @@ impl Clock for Picoseconds {
     fn after(from: Time, ticks: u64) -> Time {
         from + Span::from_ps(ticks)
     }
+
+    #[inline]
+    fn plus(sum: u128, amount: u64, tick: Time) -> u128 {
+        sum.wrapping_add(u128::from(amount) * u128::from(tick.ps()))
+    }
+
+    #[inline]
+    fn minus(sum: u128, amount: u64, tick: Time) -> u128 {
+        sum.wrapping_sub(u128::from(amount) * u128::from(tick.ps()))
+    }
 }
 
 /// Ticks are slots of this length, counted from 0.
@@ -57,6 +76,7 @@ pub struct Slots(pub Span);
 
 impl Clock for Slots {
     type Tick = u32;
+    type Sum = u64;
     const NEVER: u32 = u32::MAX;
 
     #[inline]
@@ -77,5 +97,15 @@ impl Clock for Slots {
     #[inline]
     fn after(from: u32, ticks: u64) -> u32 {
         u32::try_from(ticks).map_or(u32::MAX, |ticks| from.saturating_add(ticks))
+    }
+
+    #[inline]
+    fn plus(sum: u64, amount: u64, tick: u32) -> u64 {
+        sum.wrapping_add(amount.wrapping_mul(tick.into()))
+    }
+
+    #[inline]
+    fn minus(sum: u64, amount: u64, tick: u32) -> u64 {
+        sum.wrapping_sub(amount.wrapping_mul(tick.into()))
     }
 }

@@ -1,18 +1,23 @@
 //! What waits at a host, and for how long it did.
 
+use super::{Integral, Occupancy, Picoseconds};
 use crate::units::{Bytes, Time};
 
 /// Frames that wait, their integrals over time, and the most that waited.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Load {
     frames: u64,
-    bytes: u64,
-    settled: Time,
-    byte_ps: u128,
-    wait_ps: u128,
-    most: u64,
+    waits: Integral<Picoseconds>,
+    bytes: Occupancy<Picoseconds>,
     peak: u64,
     counts_instants: bool,
+}
+
+impl Default for Load {
+    fn default() -> Load {
+        let (waits, bytes) = (Integral::default(), Occupancy::new(Time::ZERO));
+        Load { frames: 0, waits, bytes, peak: 0, counts_instants: false }
+    }
 }
 
 impl Load {
@@ -31,60 +36,57 @@ impl Load {
     /// Their sizes.
     #[inline]
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes.amount()
     }
 
     /// Integral of the waiting bytes over time as far as it was settled, byte ps.
     pub fn byte_ps(&self) -> u128 {
-        self.byte_ps
+        self.bytes.integral()
     }
 
     /// Integral of the waiting frames over time as far as it was settled, ps.
     pub fn wait_ps(&self) -> u128 {
-        self.wait_ps
+        self.waits.up_to(self.bytes.settled(), self.frames)
     }
 
     /// Counts the integrals up to `now`.
     #[inline]
     pub fn settle(&mut self, now: Time) {
-        let span = now.saturating_since(self.settled).ps();
-        if span > 0 {
-            self.settled = now;
-            self.byte_ps += u128::from(span) * u128::from(self.bytes);
-            self.wait_ps += u128::from(span) * u128::from(self.frames);
-            if !self.counts_instants {
-                self.most = self.most.max(self.bytes);
-            }
-        }
+        self.bytes.settle(now);
     }
 
     /// A frame begins to wait; `beyond` waits behind this host's queues.
     #[inline]
     pub fn add(&mut self, now: Time, size: Bytes, beyond: Bytes) {
-        self.settle(now);
-        (self.frames, self.bytes) = (self.frames + 1, self.bytes + size.count());
+        self.bytes.add(now, size.count());
+        self.waits.add(self.bytes.settled(), 1);
+        self.frames += 1;
         if self.counts_instants {
-            self.most = self.most.max(self.bytes + beyond.count());
+            self.bytes.reach(self.bytes() + beyond.count());
         }
     }
 
     /// A frame waits no longer.
     #[inline]
     pub fn take(&mut self, now: Time, size: Bytes) {
-        self.settle(now);
-        (self.frames, self.bytes) = (self.frames - 1, self.bytes - size.count());
+        self.bytes.take(now, size.count());
+        self.waits.take(self.bytes.settled(), 1);
+        self.frames -= 1;
     }
 
     /// The most bytes that waited since this was asked last; `beyond` waits behind this host's queues.
     pub fn restart_most(&mut self, beyond: Bytes) -> u64 {
-        self.peak = self.peak.max(self.most);
-        let now = if self.counts_instants { self.bytes + beyond.count() } else { 0 };
-        std::mem::replace(&mut self.most, now)
+        self.peak = self.peak();
+        let most = self.bytes.restart_most();
+        if self.counts_instants {
+            self.bytes.reach(self.bytes() + beyond.count());
+        }
+        most
     }
 
     /// The most bytes that ever waited.
     pub fn peak(&self) -> u64 {
-        self.peak.max(self.most)
+        self.peak.max(self.bytes.most())
     }
 }
 

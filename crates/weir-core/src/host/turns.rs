@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::Ready;
+
 /// The queues that may have something to send, in one of two orders.
 #[derive(Clone, Debug)]
 pub struct Turns {
@@ -14,8 +16,8 @@ pub struct Turns {
 enum Order {
     /// The one that was served last at the end.
     LongestFirst(VecDeque<u32>),
-    /// By number, round about: a bit for each queue, and the number from which on the next is looked for.
-    InOrder { ready: Vec<u64>, turn: usize },
+    /// By number, round about: the queues of one host, and the number from which on the next is looked for.
+    InOrder { ready: Ready, turn: usize },
 }
 
 impl Turns {
@@ -26,7 +28,7 @@ impl Turns {
 
     /// `queues` queues take turns in the order of their numbers.
     pub fn in_order(queues: usize) -> Turns {
-        Turns { order: Order::InOrder { ready: vec![0; queues.div_ceil(64)], turn: 0 }, place: 0 }
+        Turns { order: Order::InOrder { ready: Ready::new(1, queues), turn: 0 }, place: 0 }
     }
 
     /// A queue has something to send; it has no turn yet.
@@ -34,7 +36,7 @@ impl Turns {
     pub fn add(&mut self, queue: u32) {
         match &mut self.order {
             Order::LongestFirst(queues) => queues.push_back(queue),
-            Order::InOrder { ready, .. } => ready[queue as usize / 64] |= 1 << (queue % 64),
+            Order::InOrder { ready, .. } => ready.set(0, queue as usize),
         }
     }
 
@@ -42,7 +44,7 @@ impl Turns {
     pub fn remove(&mut self, queue: u32) {
         match &mut self.order {
             Order::LongestFirst(queues) => queues.retain(|&other| other != queue),
-            Order::InOrder { ready, .. } => ready[queue as usize / 64] &= !(1 << (queue % 64)),
+            Order::InOrder { ready, .. } => ready.clear(0, queue as usize),
         }
     }
 
@@ -58,7 +60,7 @@ impl Turns {
     pub fn first(&self) -> Option<u32> {
         match &self.order {
             Order::LongestFirst(queues) => queues.front().copied(),
-            Order::InOrder { ready, turn } => next_set(ready, *turn).map(|queue| queue as u32),
+            Order::InOrder { ready, turn } => ready.next(0, *turn).map(|queue| queue as u32),
         }
     }
 
@@ -70,10 +72,9 @@ impl Turns {
                 Some(queues[self.place])
             }
             Order::InOrder { ready, .. } => {
-                let queues = 64 * ready.len() as u32;
-                let is_ready = |queue: u32| ready[queue as usize / 64] >> (queue % 64) & 1 != 0;
-                let mut behind = (1..queues).map(|further| (first + further) % queues).filter(|&queue| is_ready(queue));
-                behind.find(|&queue| may(queue))
+                let queues = ready.queues(0).map(|queue| queue as u32);
+                let (behind, before) = (queues.clone().filter(|&q| q > first), queues.filter(|&q| q < first));
+                behind.chain(before).find(|&queue| may(queue))
             }
         }
     }
@@ -92,7 +93,7 @@ impl Turns {
             Order::InOrder { ready, turn } => {
                 *turn = queue as usize + 1;
                 if !goes_on {
-                    ready[queue as usize / 64] &= !(1 << (queue % 64));
+                    ready.clear(0, queue as usize);
                 }
             }
         }
@@ -102,7 +103,7 @@ impl Turns {
     pub fn is_empty(&self) -> bool {
         match &self.order {
             Order::LongestFirst(queues) => queues.is_empty(),
-            Order::InOrder { ready, .. } => ready.iter().all(|&word| word == 0),
+            Order::InOrder { ready, .. } => ready.hosts()[0] == 0,
         }
     }
 
@@ -111,26 +112,9 @@ impl Turns {
     pub fn least<T: Ord>(&self, of: impl Fn(u32) -> T) -> Option<T> {
         match &self.order {
             Order::LongestFirst(queues) => queues.iter().map(|&queue| of(queue)).min(),
-            Order::InOrder { ready, .. } => {
-                let queues = (0..64 * ready.len()).filter(|queue| ready[queue / 64] >> (queue % 64) & 1 != 0);
-                queues.map(|queue| of(queue as u32)).min()
-            }
+            Order::InOrder { ready, .. } => ready.queues(0).map(|queue| of(queue as u32)).min(),
         }
     }
-}
-
-/// The first set bit from `turn` on, round about.
-fn next_set(words: &[u64], turn: usize) -> Option<usize> {
-    let (first, bit) = (turn / 64, turn % 64);
-    if let Some(&word) = words.get(first) {
-        let rest = word & (u64::MAX << bit);
-        if rest != 0 {
-            return Some(first * 64 + rest.trailing_zeros() as usize);
-        }
-    }
-    let after = (first + 1).min(words.len());
-    let places = (after..words.len()).chain(0..after);
-    places.into_iter().find(|&place| words[place] != 0).map(|place| place * 64 + words[place].trailing_zeros() as usize)
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ use self::counters::Packed;
 pub use self::counters::{Counters, Pauses};
 pub use self::limit::Limit;
 pub use self::managed::Labeled;
-pub use self::memory::SharedMemory;
+pub use self::memory::{SharedMemory, Space};
 pub use self::overrun::Overrun;
 pub use self::scheduler::ClassSet;
 use crate::ring::Ring;

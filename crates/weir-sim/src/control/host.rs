@@ -6,7 +6,7 @@
 //! Above 400 lines: one value, whose parts have their files in core; what is left is how they act on one another.
 
 use weir_core::ethernet::reaction::{Feedback, Meter};
-use weir_core::host::{Limiting, Load, Paced, Turns};
+use weir_core::host::{Chain, Limiting, Load, Paced, Turns};
 use weir_core::queue::{ClassSet, Limit};
 use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Rate, Span, Time};
@@ -85,15 +85,14 @@ pub(crate) struct Bounds {
 /// A queue of a host, linked through the pool.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
-    head: FrameId,
-    tail: FrameId,
+    chain: Chain,
     frames: u64,
     bytes: u64,
     /// Whether it has a limit of its own.
     is_limited: bool,
 }
 
-const EMPTY: Queue = Queue { head: NO_FRAME, tail: NO_FRAME, frames: 0, bytes: 0, is_limited: false };
+const EMPTY: Queue = Queue { chain: Chain::EMPTY, frames: 0, bytes: 0, is_limited: false };
 
 impl Queue {
     /// Takes over whether it has a limit of its own.
@@ -273,12 +272,8 @@ impl Host {
         if !queue.is_limited {
             self.open = (self.open.0 + 1, self.open.1 + size.count());
         }
-        let before = std::mem::replace(&mut queue.tail, id);
-        if before == NO_FRAME {
-            queue.head = id;
+        if queue.chain.push(frames, id) {
             self.admit(number, now, frames);
-        } else {
-            frames[before].next = id;
         }
     }
 
@@ -286,7 +281,7 @@ impl Host {
     #[inline(always)]
     fn admits(&mut self, queue: usize, now: Time, frames: &Pool) -> bool {
         if let Limiting::Credit(limiters) = &mut self.limiting {
-            let head = self.queues[queue].head;
+            let head = self.queues[queue].chain.first();
             let tx = self.outlet.tx(frames[head].size());
             return limiters.admit(now, frames.kept(head), tx.ps());
         }
@@ -352,17 +347,13 @@ impl Host {
         let number = self.next_queue(now)?;
         let Host { limiting, queues, open, .. } = self;
         let queue = &mut queues[number];
-        let id = queue.head;
+        let id = queue.chain.first();
         let (size, place) = (frames[id].size(), frames.kept(id));
-        queue.head = frames[id].next;
+        let goes_on = queue.chain.pop(frames) != NO_FRAME;
         queue.frames -= 1;
         queue.bytes -= size.count();
         if !queue.is_limited {
             *open = (open.0 - 1, open.1 - size.count());
-        }
-        let goes_on = queue.head != NO_FRAME;
-        if !goes_on {
-            queue.tail = NO_FRAME;
         }
         self.load.take(now, size);
         match limiting {
@@ -446,7 +437,7 @@ impl Host {
         let Limiting::Credit(limiters) = &mut self.limiting else { return None };
         let (is_gated, timeout) = (limiters.is_gated(place), limiters.poll_timeout(place));
         let queue = self.queue_of(place);
-        let head = self.queues[queue].head;
+        let head = self.queues[queue].chain.first();
         if !is_gated && head != NO_FRAME && frames.kept(head) == place {
             self.turns.remove(queue as u32);
             self.admit(queue, now, frames);
@@ -462,7 +453,7 @@ impl Host {
 
     /// The frames that wait here.
     pub(crate) fn waiting<'a>(&'a self, frames: &'a Pool) -> impl Iterator<Item = FrameId> + 'a {
-        self.queues.iter().flat_map(|queue| frames.linked(queue.head))
+        self.queues.iter().flat_map(|queue| queue.chain.places(frames))
     }
 
     /// Writes down the intervals of the limiters that ended up to `now`; nothing has happened since.

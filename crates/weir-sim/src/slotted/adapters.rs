@@ -2,11 +2,13 @@
 
 mod limiters;
 
-use std::ops::Range;
+use std::ops::{Index, IndexMut, Range};
 
+use weir_core::host::chain::Links;
+use weir_core::host::{Chain, Occupancy, Ready, Slots};
 use weir_core::rng::Seed;
 
-use crate::slotted::bits::{self, Ready};
+use crate::slotted::bits;
 use crate::slotted::cell::Cell;
 use crate::slotted::lanes::NONE;
 use crate::slotted::sources::Sources;
@@ -21,14 +23,57 @@ struct Run {
     next: u32,
 }
 
-/// A queue of a host.
-#[derive(Clone, Copy, Debug)]
-struct Voq {
-    head: u32,
-    tail: u32,
+/// The runs of all queues, and the places that are free.
+#[derive(Debug)]
+struct Runs {
+    runs: Vec<Run>,
+    free: u32,
 }
 
-const EMPTY: Voq = Voq { head: NONE, tail: NONE };
+impl Runs {
+    fn put(&mut self, first: Cell) -> u32 {
+        let run = Run { first, len: 1, next: NONE };
+        let place = self.free;
+        if place == NONE {
+            self.runs.push(run);
+            return (self.runs.len() - 1) as u32;
+        }
+        self.free = std::mem::replace(&mut self[place], run).next;
+        place
+    }
+
+    fn free(&mut self, place: u32) {
+        self[place].next = std::mem::replace(&mut self.free, place);
+    }
+}
+
+impl Links for Runs {
+    #[inline(always)]
+    fn next(&self, place: u32) -> u32 {
+        self[place].next
+    }
+
+    #[inline(always)]
+    fn link(&mut self, place: u32, next: u32) {
+        self[place].next = next;
+    }
+}
+
+impl Index<u32> for Runs {
+    type Output = Run;
+
+    #[inline(always)]
+    fn index(&self, place: u32) -> &Run {
+        &self.runs[place as usize]
+    }
+}
+
+impl IndexMut<u32> for Runs {
+    #[inline(always)]
+    fn index_mut(&mut self, place: u32) -> &mut Run {
+        &mut self.runs[place as usize]
+    }
+}
 
 /// What is seldom looked at.
 #[derive(Debug)]
@@ -45,11 +90,8 @@ struct Host {
 pub(super) struct Adapters {
     pub(super) sources: Sources,
     hosts: Vec<Host>,
-    /// By host: cells that wait, and their greatest number after a slot.
-    backlog: Vec<u32>,
-    peak: Vec<u32>,
-    /// Sum of the slots in which cells that waited left, less that of the slots in which they came.
-    cell_slots: Vec<u64>,
+    /// By host: cells that wait.
+    backlog: Vec<Occupancy<Slots>>,
     /// Cells sent, and whose turn it is.
     sent: Vec<u32>,
     turn: Vec<u32>,
@@ -62,11 +104,10 @@ pub(super) struct Adapters {
     next_due: Vec<u32>,
     /// No host is due before.
     soonest: u32,
-    voqs: Vec<Voq>,
+    voqs: Vec<Chain>,
     /// Queues that have something to send and may.
     ready: Ready,
-    runs: Vec<Run>,
-    free: u32,
+    runs: Runs,
     /// The limiters of each host; empty without obedience.
     of_host: Vec<OfHost>,
     /// Pairs with a rate, a bit for each: words by host.
@@ -86,8 +127,6 @@ pub(super) struct Adapters {
     open: Vec<u64>,
     /// Hosts that served what waited and have not been open since: [`Adapters::turn`] holds.
     shut: Vec<u64>,
-    /// Where the backlog may have a new peak when this slot is over.
-    grown: Vec<u64>,
     /// Hosts with several sources that sent in this slot.
     sends: Vec<u64>,
     /// What is sent in this slot, in the order of hosts: what the batch of the sources has at these places, or so many of
@@ -129,19 +168,16 @@ impl Adapters {
         Adapters {
             sources,
             hosts,
-            backlog: vec![0; n],
-            peak: vec![0; n],
-            cell_slots: vec![0; n],
+            backlog: vec![Occupancy::new(0); n],
             sent: vec![0; n],
             turn: vec![0; n],
             passed_from: 0,
             is_single,
             next_due: vec![NONE; n],
             soonest: NONE,
-            voqs: vec![EMPTY; first],
-            ready: Ready::new(n),
-            runs: Vec::new(),
-            free: NONE,
+            voqs: vec![Chain::EMPTY; first],
+            ready: Ready::new(n, n),
+            runs: Runs { runs: Vec::new(), free: NONE },
             of_host: obedience
                 .iter()
                 .flat_map(|obedience| kinds.iter().map(move |kind| (obedience, kind)))
@@ -158,7 +194,6 @@ impl Adapters {
             waits: vec![0; row],
             open: vec![0; row],
             shut: vec![0; row],
-            grown: vec![0; row],
             sends: vec![0; row],
             cells: vec![Cell::NONE; n],
             passing: None,
@@ -173,7 +208,7 @@ impl Adapters {
 
     /// Runs of waiting cells in memory.
     pub(super) fn runs(&self) -> usize {
-        self.runs.len()
+        self.runs.runs.len()
     }
 
     /// The host of a source.
@@ -217,12 +252,6 @@ impl Adapters {
             }
             self.serve_backlogs(now, held);
         }
-        for word in 0..self.grown.len() {
-            for bit in bits::of(std::mem::take(&mut self.grown[word])) {
-                let host = 64 * word + bit;
-                self.peak[host] = self.peak[host].max(self.backlog[host]);
-            }
-        }
     }
 
     /// What the hosts send in this slot, in their order.
@@ -265,7 +294,7 @@ impl Adapters {
     #[inline]
     fn find_open(&mut self, held: &[u64]) {
         for (word, held) in held.iter().enumerate() {
-            let busy = self.strict[word] & self.waits[word] | self.ready.hosts[word] | self.due[word];
+            let busy = self.strict[word] & self.waits[word] | self.ready.hosts()[word] | self.due[word];
             self.open[word] = !(held | busy);
             self.shut[word] &= !self.open[word];
         }
@@ -364,7 +393,7 @@ impl Adapters {
     #[inline]
     fn serve_backlogs(&mut self, now: u32, held: &[u64]) {
         for (word, held) in held.iter().enumerate() {
-            let todo = (self.ready.hosts[word] | self.due[word]) & !(held | self.sends[word]);
+            let todo = (self.ready.hosts()[word] | self.due[word]) & !(held | self.sends[word]);
             for bit in bits::of(todo) {
                 let host = 64 * word + bit;
                 if self.next_due[host] <= now {
@@ -410,37 +439,20 @@ impl Adapters {
     fn enqueue(&mut self, host: u32, cell: Cell, now: u32) {
         let queue = self.queue(host, cell.to());
         let place = host as usize;
-        if self.backlog[place] >= self.peak[place] {
-            self.grown[place / 64] |= 1 << (place % 64);
-        }
-        self.backlog[place] += 1;
-        self.cell_slots[place] = self.cell_slots[place].wrapping_sub(now.into());
+        self.backlog[place].add(now, 1);
         self.waits[place / 64] |= 1 << (place % 64);
         let voq = &mut self.voqs[self.hosts[host as usize].first + queue];
-        if voq.head != NONE {
-            let tail = &mut self.runs[voq.tail as usize];
+        if let Some(last) = voq.last() {
+            let tail = &mut self.runs[last];
             if cell.follows(tail.first, tail.len) {
                 tail.len += 1;
                 return;
             }
         }
-        let run = Run { first: cell, len: 1, next: NONE };
-        let place = self.free;
-        let place = if place == NONE {
-            self.runs.push(run);
-            (self.runs.len() - 1) as u32
-        } else {
-            self.free = self.runs[place as usize].next;
-            self.runs[place as usize] = run;
-            place
-        };
-        if voq.head != NONE {
-            self.runs[voq.tail as usize].next = place;
-            voq.tail = place;
-            return;
+        let run = self.runs.put(cell);
+        if voq.push(&mut self.runs, run) {
+            self.admit(host, queue, cell.to(), now);
         }
-        *voq = Voq { head: place, tail: place };
-        self.admit(host, queue, cell.to(), now);
     }
 
     /// The queue behind that of the cell that a host sent last.
@@ -461,21 +473,19 @@ impl Adapters {
         };
         let count = self.hosts[id].count;
         let voq = &mut self.voqs[self.hosts[id].first + queue];
-        let place = voq.head;
-        let run = &mut self.runs[place as usize];
+        let place = voq.first();
+        let run = &mut self.runs[place];
         let cell = run.first;
         run.len -= 1;
         if run.len == 0 {
-            voq.head = run.next;
-            run.next = self.free;
-            self.free = place;
+            voq.pop(&self.runs);
+            self.runs.free(place);
         } else {
             run.first = cell.next();
         }
-        let head = voq.head;
-        self.backlog[id] -= 1;
-        self.cell_slots[id] = self.cell_slots[id].wrapping_add(now.into());
-        self.waits[id / 64] &= !(u64::from(self.backlog[id] == 0) << (id % 64));
+        let head = voq.first();
+        self.backlog[id].take(now, 1);
+        self.waits[id / 64] &= !(u64::from(self.backlog[id].amount() == 0) << (id % 64));
         self.turn[id] = queue as u32 + 1;
         self.shut[id / 64] |= 1 << (id % 64);
         if !self.is_single {
@@ -488,41 +498,34 @@ impl Adapters {
             let is_limited = self.spend(id as u32, cell.to(), now);
             if head != NONE && (is_limited || count == 1) {
                 self.ready.clear(id, queue);
-                let to = self.runs[head as usize].first.to();
+                let to = self.runs[head].first.to();
                 self.admit(id as u32, queue, to, now);
             }
         }
         Some(cell)
     }
 
-    /// What waits at a host now.
-    pub(super) fn backlog(&self, host: u32) -> u32 {
-        self.backlog[host as usize]
+    /// What a host sent and what waits there, with all slots before `until`.
+    pub(super) fn totals(&self, host: u32, until: u32) -> (u32, Occupancy<Slots>) {
+        let mut backlog = self.backlog[host as usize];
+        backlog.settle(until);
+        (self.sent[host as usize], backlog)
     }
 
-    /// What a host sent, its greatest backlog since the last look, and the sum of its backlog over the slots before `until`,
-    /// up to which all is settled.
-    pub(super) fn totals(&self, host: u32, until: u32) -> (u32, u32, u64) {
-        let host = host as usize;
-        let waiting = u64::from(self.backlog[host]) * u64::from(until);
-        (self.sent[host], self.peak[host], self.cell_slots[host].wrapping_add(waiting))
+    /// Looks for the greatest backlog anew, from slot `from` on.
+    pub(super) fn restart_peak(&mut self, host: u32, from: u32) {
+        self.backlog[host as usize].settle(from);
+        self.backlog[host as usize].restart_most();
     }
 
-    /// Begins to look for the greatest backlog anew.
-    pub(super) fn restart_peak(&mut self, host: u32) {
-        let host = host as usize;
-        self.peak[host] = 0;
-        self.grown[host / 64] |= 1 << (host % 64);
-    }
-
-    /// Tells of the cells that wait in hosts: the first of each run, and the length of the run. The queues are walked abreast,
+    /// Reports the cells that wait in hosts: the first of each run, and the length of the run. The queues are walked abreast,
     /// since what came at about the same time lies close together.
-    pub(super) fn waiting(&self, mut tell: impl FnMut(Cell, u32)) {
-        let mut heads: Vec<u32> = self.voqs.iter().map(|voq| voq.head).filter(|&head| head != NONE).collect();
+    pub(super) fn waiting(&self, mut report: impl FnMut(Cell, u32)) {
+        let mut heads: Vec<u32> = self.voqs.iter().map(|voq| voq.first()).filter(|&head| head != NONE).collect();
         while !heads.is_empty() {
             heads.retain_mut(|head| {
-                let run = &self.runs[*head as usize];
-                tell(run.first, run.len);
+                let run = &self.runs[*head];
+                report(run.first, run.len);
                 *head = run.next;
                 run.next != NONE
             });

@@ -264,7 +264,9 @@ impl Kernel {
     #[cold]
     fn ask_all(&mut self, switch: usize, now: u32) {
         let memory = &mut self.queues.memories[switch];
-        let (Some(pause), Some(asking)) = (memory.marks.on_level(memory.level), self.asking[switch]) else { return };
+        let (Some(pause), Some(asking)) = (memory.marks.on_level(memory.space.level()), self.asking[switch]) else {
+            return;
+        };
         for i in 0..self.inputs[switch].len() {
             self.pause(self.inputs[switch][i], now, pause, &asking);
         }

@@ -56,9 +56,9 @@ impl Kernel {
         let (served, level, peak, level_slots, drops) = if let Some(host) = link.checked_sub(self.lanes.count) {
             let host = host as u32;
             self.adapters.catch_up(at);
-            let (sent, peak, level_slots) = self.adapters.totals(host, at);
-            self.adapters.restart_peak(host);
-            (sent, self.adapters.backlog(host), peak, level_slots, 0)
+            let (sent, backlog) = self.adapters.totals(host, at);
+            self.adapters.restart_peak(host, at);
+            (sent, backlog.amount() as u32, backlog.most() as u32, backlog.integral(), 0)
         } else {
             let (output, peak) = (&self.queues.outputs[link], self.queues.peak(link));
             let (served, level, level_slots) = (output.served(), output.len(), output.len_slots(at));
@@ -212,7 +212,7 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         .zip(kernel.queues.memories.iter().zip(kernel.queues.level_slots(kernel.end)).zip(&kernel.xoffs))
         .map(|(switch, ((memory, level_slots), &xoffs))| MemoryTotals {
             node: kernel.lanes.hosts as u32 + switch,
-            max_bytes: u64::from(memory.peak) * size,
+            max_bytes: u64::from(memory.space.most()) * size,
             byte_ps: u128::from(level_slots) * u128::from(size) * u128::from(slot.ps()),
             xoffs,
         })
@@ -295,7 +295,8 @@ fn port_totals(kernel: &Kernel, port: usize) -> PortTotals {
     let link = kernel.lanes.link(port as u32);
     let mut lost = (0, 0, 0);
     let (served, peak, level_slots) = if let Some(host) = link.checked_sub(kernel.lanes.count as u32) {
-        kernel.adapters.totals(host, kernel.end)
+        let (sent, backlog) = kernel.adapters.totals(host, kernel.end);
+        (sent, backlog.most() as u32, backlog.integral())
     } else {
         let output = &kernel.queues.outputs[link as usize];
         lost = kernel.lane_drops[link as usize];

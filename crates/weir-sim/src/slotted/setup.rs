@@ -2,6 +2,7 @@
 
 use weir_core::host::{Manner, Slots};
 use weir_core::network::Topology;
+use weir_core::queue::Space;
 use weir_core::rng::Seed;
 use weir_core::spec::control::Bcn;
 use weir_core::spec::switching::PauseScope;
@@ -66,7 +67,7 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
     };
     let memory = |(most, asking): (u32, &Option<Asking>)| {
         let marks = Asking::marks_of(asking.as_ref(), PauseScope::Switch);
-        Memory { level: 0, most, peak: 0, marks }
+        Memory { space: Space::new(most), marks }
     };
     let memories = most.into_iter().zip(&asking).map(memory).collect();
     let lag = |port: usize| (plan.lag(port).ps() / slot.ps()) as u32;

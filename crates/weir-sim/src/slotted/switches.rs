@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 
 use weir_core::ethernet::pause::Watermarks;
+use weir_core::host::{Integral, Slots};
+use weir_core::queue::Space;
 
 use crate::slotted::bits;
 use crate::slotted::cell::{Cell, Flight};
@@ -29,8 +31,7 @@ pub(super) struct Output {
     pub(super) switch: u32,
     /// Most that waits while one more is taken: the limit, and the one that this slot serves.
     most: u32,
-    /// Sum of the slots in which cells were served, less that of the slots at whose beginnings they came.
-    cell_slots: u64,
+    waits: Integral<Slots>,
     /// The link by which each cell of the ring came, where inputs are told apart.
     inputs: [u32; RING],
     cells: [Cell; RING],
@@ -71,7 +72,7 @@ impl Output {
 
     /// Sum of the cells that waited after the service of each slot before `until`.
     pub(super) fn len_slots(&self, until: u32) -> u64 {
-        self.cell_slots.wrapping_add(u64::from(self.len()) * u64::from(until))
+        self.waits.up_to(until, self.len().into())
     }
 
     /// A peak of the queue is known, and how long its ring is.
@@ -84,18 +85,9 @@ impl Output {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(super) struct Memory {
-    /// Cells that wait.
-    pub(super) level: u32,
-    pub(super) most: u32,
-    pub(super) peak: u32,
+    /// Cells that wait; the most that did after a slot.
+    pub(super) space: Space<u32>,
     pub(super) marks: Watermarks<u32>,
-}
-
-impl Memory {
-    #[inline]
-    fn is_full(&self) -> bool {
-        self.level >= self.most
-    }
 }
 
 /// Where a link leads to, and the cells that came by it and wait, where inputs are told apart.
@@ -239,7 +231,7 @@ impl Queues {
             next_sample: NONE,
             switch,
             most,
-            cell_slots: 0,
+            waits: Integral::default(),
             inputs: [0; RING],
             cells: [Cell::NONE; RING],
         };
@@ -294,7 +286,7 @@ impl Queues {
         let (memories, busy) = (&mut self.memories[..], &mut self.busy[..]);
         let arrivals = &arrivals[*next..];
         // On a star, all find room in the memory as long as so many do.
-        let room = memories[0].most.saturating_sub(memories[0].level) as usize;
+        let room = memories[0].space.free() as usize;
         let is_tight = STAR && room < arrivals.len();
         let (mut taken, mut news) = (arrivals.len(), None);
         // The lanes that took a cell, where a word holds them all.
@@ -311,7 +303,7 @@ impl Queues {
             let len = output.len();
             let is_full = match STAR {
                 true => is_tight && number >= room,
-                false => memories[output.switch as usize].is_full(),
+                false => memories[output.switch as usize].space.free() == 0,
             };
             let is_crowded = len >= output.calm;
             if is_full || is_crowded && len >= output.most {
@@ -338,10 +330,9 @@ impl Queues {
                 }
             }
             output.tail = output.tail.wrapping_add(1);
-            output.cell_slots = output.cell_slots.wrapping_sub(now.into());
+            output.waits.add(now, 1);
             if !STAR {
-                let memory = &mut memories[output.switch as usize];
-                memory.level = memory.level.wrapping_add(1);
+                memories[output.switch as usize].space.add(1);
             }
             if FEW {
                 takers |= 1 << lane;
@@ -362,7 +353,7 @@ impl Queues {
             }
         }
         if STAR {
-            memories[0].level = memories[0].level.wrapping_add(taken as u32);
+            memories[0].space.add(taken as u32);
         }
         if FEW {
             busy[0] |= takers;
@@ -405,10 +396,9 @@ impl Queues {
                 }
             }
             output.head = output.head.wrapping_add(1);
-            output.cell_slots = output.cell_slots.wrapping_add(now.into());
+            output.waits.take(now, 1);
             if !STAR {
-                let memory = &mut memories[output.switch as usize];
-                memory.level = memory.level.wrapping_sub(1);
+                memories[output.switch as usize].space.take(1);
             }
             emptied |= u64::from(output.head == output.tail) << place;
             turn.cells[count % 64] = cell;
@@ -423,7 +413,7 @@ impl Queues {
             }
         }
         if STAR {
-            memories[0].level = memories[0].level.wrapping_sub(count.wrapping_sub(turn.count) as u32);
+            memories[0].space.take(count.wrapping_sub(turn.count) as u32);
         }
         turn.served |= turn.todo ^ todo;
         (turn.todo, turn.emptied, turn.count) = (todo, emptied, count);

@@ -27,7 +27,7 @@ impl Kernel {
         }
         for switch in 0..self.queues.memories.len() {
             let memory = &self.queues.memories[switch];
-            if memory.marks.is_low(memory.level) {
+            if memory.marks.is_low(memory.space.level()) {
                 self.ask_all(switch, now);
             }
         }
@@ -132,8 +132,8 @@ impl Kernel {
         self.take_from_buffers(now);
         for switch in 0..self.queues.memories.len() {
             let memory = &mut self.queues.memories[switch];
-            memory.peak = memory.peak.max(memory.level);
-            if memory.marks.is_high(memory.level) {
+            memory.space.note();
+            if memory.marks.is_high(memory.space.level()) {
                 self.ask_all(switch, now);
             }
         }

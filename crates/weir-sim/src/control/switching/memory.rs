@@ -3,7 +3,7 @@
 use weir_core::ethernet::pause::Watermarks;
 use weir_core::queue::SharedMemory;
 use weir_core::spec::switching::MemoryPause;
-use weir_core::units::Time;
+use weir_core::units::{Bytes, Time};
 
 use crate::totals::MemoryTotals;
 
@@ -22,11 +22,12 @@ pub(crate) struct Memory {
 impl Memory {
     /// An empty memory without a limit.
     pub(crate) fn new() -> Memory {
-        Memory { shared: SharedMemory::UNLIMITED, pause: None, marks: Watermarks::NONE, xoffs: 0, inputs: Vec::new() }
+        let shared = SharedMemory::new(Bytes::new(u64::MAX), None);
+        Memory { shared, pause: None, marks: Watermarks::NONE, xoffs: 0, inputs: Vec::new() }
     }
 
     /// What it held up to `end`.
-    pub(crate) fn totals(&mut self, node: u32, end: Time) -> MemoryTotals {
+    pub(crate) fn totals(&self, node: u32, end: Time) -> MemoryTotals {
         let (most, byte_ps) = self.shared.totals_at(end);
         MemoryTotals { node, max_bytes: most.count(), byte_ps, xoffs: self.xoffs }
     }

@@ -94,15 +94,9 @@ impl Adapters {
 
     /// The cell that leaves `host` next for `to`, as `order` tells it: the first that waits, or one that slot `now` generates.
     fn first_to_leave(&self, host: u32, to: u16, now: u32) -> u64 {
-        let mut place = self.voqs[self.hosts[host as usize].first + self.queue(host, to)].head;
-        while place != NONE {
-            let run = &self.runs[place as usize];
-            if run.first.to() == to {
-                return order(run.first);
-            }
-            place = run.next;
-        }
-        u64::from(now) << SOURCES
+        let queue = self.voqs[self.hosts[host as usize].first + self.queue(host, to)];
+        let mut waiting = queue.places(&self.runs).map(|place| self.runs[place].first);
+        waiting.find(|cell| cell.to() == to).map_or(u64::from(now) << SOURCES, order)
     }
 
     /// A queue has its first cell, to host `to`: it is ready, or waits for its limiter.
@@ -168,7 +162,7 @@ impl Adapters {
             // A queue that was ready under the old rate may have to wait now.
             let queue = self.queue(host, to);
             let voq = self.voqs[self.hosts[host as usize].first + queue];
-            if voq.head != NONE && self.runs[voq.head as usize].first.to() == to {
+            if voq.first() != NONE && self.runs[voq.first()].first.to() == to {
                 self.ready.clear(host as usize, queue);
                 self.admit(host, queue, to, now);
             }
@@ -183,11 +177,8 @@ impl Adapters {
         let mut waiting = vec![0; self.hosts.len()];
         let Host { first, count, .. } = self.hosts[host as usize];
         for voq in &self.voqs[first..first + count as usize] {
-            let mut place = voq.head;
-            while place != NONE {
-                let run = &self.runs[place as usize];
+            for run in voq.places(&self.runs).map(|place| self.runs[place]) {
                 waiting[usize::from(run.first.to())] += u64::from(run.len) * size;
-                place = run.next;
             }
         }
         while series.boundary() <= now {
