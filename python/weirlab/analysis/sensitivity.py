@@ -15,7 +15,7 @@ import polars as pl
 
 from weirlab.heavy import np
 from weirlab.scenario import Scenario
-from weirlab.scenario.plan.design import LatinHypercube, Morris, Sobol, salib, unit_problem
+from weirlab.scenario.plan.design import LatinHypercube, Morris, Optimise, Sobol, salib, unit_problem
 from weirlab.stats.sensitivity import SLICES, pawn, pawn_of_chance, rank_correlation, within_strata
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -71,8 +71,8 @@ def sensitivity(
     Raises MissingCapability without SALib where that is needed, and ValueError when there is no design.
     """
     design = scenario.study.design if scenario.study is not None else None
-    if scenario.study is None or design is None:
-        raise ValueError(f"{scenario.name} has no design")
+    if scenario.study is None or design is None or isinstance(design, Optimise):
+        raise ValueError(f"{scenario.name} has no design that samples")
     if by is None or not isinstance(design, LatinHypercube):
         by = [factor for factor, levels in scenario.study.factors.items() if len(levels) > 1]
     each = design_points(scenario, points, measures)

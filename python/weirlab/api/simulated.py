@@ -326,9 +326,26 @@ class StudyResult(Result):
         return None if section is None or section.compare is None else pairs_frame(self._pairs)
 
     @cached_property
+    def verdict(self) -> pl.DataFrame | None:
+        """With `study.halving`, or a design `optimise`: what seeds that decided nothing say of the finalists.
+        None without.
+
+        Columns `point`, one for each level, and `rank chosen_by mean low high behind behind_low behind_high`:
+        all means of a contest lie between `low` and `high` together with 95 % confidence, and so do the
+        differences `behind` from the best; `chosen_by` is the mean that chose the point.
+        """
+        return self._contest.get("verdict")
+
+    @cached_property
+    def _contest(self) -> dict[str, pl.DataFrame]:
+        from weirlab.studies.study import contest_tables
+
+        return contest_tables(self.study)
+
+    @cached_property
     def tables(self) -> Shelf[pl.DataFrame]:
-        """`points`, `runs`, `measures`, `measures_by_level` with the levels beside each value, and
-        `differences` where levels are compared."""
+        """`points`, `runs`, `measures`, `measures_by_level` with the levels beside each value, `differences`
+        where levels are compared, and `rounds` and `verdict` where the best is sought."""
         found = self.study
         makers = {
             "points": lambda: found.points,
@@ -343,6 +360,8 @@ class StudyResult(Result):
         if self.differences is not None:
             apart = self.differences
             makers["differences"] = lambda: apart
+        for name, frame in self._contest.items():
+            makers[name] = partial(_itself, frame)
         if self.sensitivity is not None:
             table = self.sensitivity
             makers["sensitivity"] = lambda: table
@@ -376,6 +395,8 @@ class StudyResult(Result):
             document["sensitivity"] = self.sensitivity.to_dicts()
         if self.differences is not None:
             document["differences"] = [_finite(row) for row in self.differences.to_dicts()]
+        if self.verdict is not None:
+            document["verdict"] = [_finite(row) for row in self.verdict.to_dicts()]
         if found.reached:
             counts = found.replicates_of
             document["precision"] = [
@@ -399,11 +420,14 @@ class StudyResult(Result):
 
     def blocks(self) -> list[Block]:
         """The measures by point, or how much each parameter matters."""
+        from weirlab.report.contest import verdict_table
         from weirlab.report.page import Text
         from weirlab.report.pairs import pair_table
         from weirlab.report.sensitivity import sensitivity_table, without_weights
         from weirlab.report.study import effect_table
 
+        if self.study.finalists:
+            return [verdict_table(self.study)]
         compared = [pair_table(self.study, self._pairs)] if self._pairs else []
         if self.sensitivity is None:
             return [effect_table(self.study), *compared]
@@ -483,6 +507,10 @@ def study(
         save_tables({"differences": result.differences}, directory / "tables")
     write_json(directory / "result.json", result.document)
     return result
+
+
+def _itself(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame
 
 
 def _finite(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -134,6 +134,7 @@ def run_points(
     if continued:
         tell(f"continued {directory}")
     kept = result.study.kept
+    points = points if result.study.contest is None else result.study.planned
     ran = f"{points} points of {replicates_text(result.study)} replicates"
     ran += f", {points - kept} of them" if kept else ""
     say(

@@ -4,6 +4,7 @@ find. Everything that has points goes this way."""
 from weirlab.execution.batches import (
     NO_LIMITS,
     Batch,
+    Growing,
     Limits,
     OtherEngine,
     Plan,
@@ -22,6 +23,7 @@ __all__ = [
     "Batch",
     "Carried",
     "Executor",
+    "Growing",
     "Limits",
     "OtherEngine",
     "Plan",

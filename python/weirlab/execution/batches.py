@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import platform
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import polars as pl
@@ -77,6 +78,14 @@ class Plan(Protocol):
         ...
 
 
+class Growing(Plan, Protocol):
+    """A plan that has points which its document does not know: they are chosen by results."""
+
+    def given_point(self, number: int, given: Mapping[str, str]) -> Point:
+        """A point, by what was given of it. Raises ScenarioError where it cannot be."""
+        ...
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one run may need; None: anything."""
@@ -101,6 +110,8 @@ class Batch:
     """Another one refuses the batch."""
     sitting: str
     places: Ranges
+    given: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    """What the plan does not know of points, by number; it stands in the `document` of their rows."""
     limits: Limits = NO_LIMITS
     most_s: float = 30.0
     """When this time is over, the rest is handed back."""
@@ -238,7 +249,7 @@ class _Worker:
             return 1
         try:
             with self._guarded(place):
-                point = self._plan.point(number)
+                point = self._point(number)
                 addresses = [point.key(replicate) for replicate in range(first, first + many)]
         except (ScenarioError, UnsupportedError) as error:
             lists = self._plan.lists_impossible() and isinstance(error, ScenarioError)
@@ -253,7 +264,7 @@ class _Worker:
                     started=started,
                 )
                 if lists:
-                    self._rows.append(row)
+                    self._rows.append(replace(row, document=self._document(number, None)))
                     self._done += 1
                 else:
                     self._fail(row)
@@ -286,6 +297,18 @@ class _Worker:
             taken += self._execute(point, number, first + taken, some, at)
             self._each_s = (time.monotonic() - began) / taken
         return taken
+
+    def _point(self, number: int) -> Point:
+        given = self._batch.given.get(number)
+        return (
+            self._plan.point(number)
+            if given is None
+            else cast(Growing, self._plan).given_point(number, given)
+        )
+
+    def _document(self, number: int, found: str | None) -> str | None:
+        given = self._batch.given.get(number)
+        return found if given is None else json.dumps(given, sort_keys=True)
 
     def _chunk(self, most: int) -> int:
         if self._each_s is None or self._batch.limits.seconds is not None:
@@ -328,7 +351,14 @@ class _Worker:
             return 1
         each_s = (time.monotonic() - began) / len(rows)
         self._rows += [
-            replace(row, key=key, seed=seed, started=started, seconds=each_s)
+            replace(
+                row,
+                key=key,
+                seed=seed,
+                started=started,
+                seconds=each_s,
+                document=self._document(number, row.document),
+            )
             for row, (key, seed) in zip(rows, addresses, strict=True)
         ]
         self._done += len(rows)
@@ -377,6 +407,7 @@ class _Worker:
                 plan=pl.lit(self._batch.plan),
                 point=pl.lit(number, pl.UInt32),
                 replicate=pl.lit(replicate, pl.UInt32),
+                document=pl.lit(self._document(number, found.item(0, "document")), pl.String),
             )
         )
         self._done += 1

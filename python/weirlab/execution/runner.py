@@ -11,7 +11,7 @@ import os
 import random
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -110,6 +110,15 @@ class Asking(Protocol):
         than before, and the same for the same results."""
         ...
 
+    @property
+    def given(self) -> Mapping[int, Mapping[str, str]]:
+        """What the plan does not know of points that are wanted, by number; see `Growing`."""
+        ...
+
+    def expected(self) -> tuple[float, float]:
+        """How many runs like the first ones this will be in all, at least and at most."""
+        ...
+
 
 Tell = Callable[[str], object]
 Judge = Callable[[float, int, int], None]
@@ -202,7 +211,7 @@ class _Runner:
         self._met_another = False
         self._ask()
         self._result.kept = int((self._state == _DONE).sum())
-        self._result.kept_points = int((self._by_point() >= _DONE).all(axis=1).sum())
+        self._result.kept_points = self._kept_points()
 
     # --- what is known
 
@@ -240,6 +249,10 @@ class _Runner:
     def _by_point(self) -> np.ndarray:
         """The states of the places, shape (points, replicates)."""
         return self._state.reshape(len(self._plan.order), self._plan.replicates)
+
+    def _kept_points(self) -> int:
+        states = self._by_point()
+        return int(((states >= _DONE).all(axis=1) & (states == _DONE).any(axis=1)).sum())
 
     def _ask(self) -> None:
         """Open what is wanted now."""
@@ -380,12 +393,25 @@ class _Runner:
             engine=engine(),
             sitting=self._sitting,
             places=places,
+            given=self._given(places),
             limits=self._limits,
             most_s=most_s,
             shares=self._shares,
             guess_s=self._each_s,
             give_up_s=give_up_s,
         )
+
+    def _given(self, places: Ranges) -> dict[int, Mapping[str, str]]:
+        """What the plan does not know of the points of some places."""
+        if self._asking is None or not self._asking.given:
+            return {}
+        each = self._plan.replicates
+        numbers = {
+            int(self._plan.order[i])
+            for first, stop in places
+            for i in range(first // each, (stop - 1) // each + 1)
+        }
+        return {number: self._asking.given[number] for number in sorted(numbers & set(self._asking.given))}
 
     def _cut(self, most_s: float) -> Ranges:
         """The next places that nobody has, as many as take this long."""

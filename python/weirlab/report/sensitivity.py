@@ -12,7 +12,7 @@ from weirlab.plots.sensitivity import sensitivity_plots
 from weirlab.plots.style import Plot
 from weirlab.report.optimum import optimum_section
 from weirlab.report.page import Block, Column, Details, Section, Table, Text, figure, number
-from weirlab.scenario.plan.design import LatinHypercube
+from weirlab.scenario.plan.design import LatinHypercube, Optimise
 from weirlab.studies import Study
 
 _TITLES = {
@@ -45,7 +45,9 @@ def sensitivity_of(study: Study) -> pl.DataFrame | None:
     """What `weirlab.analysis.sensitivity` finds in a study; None without a design, or without a point. A
     design that fills the space is looked at as a whole, the others by combination of the factors."""
     plan = study.scenario.study
-    if plan is None or plan.design is None or study.points.is_empty() or study.measures.is_empty():
+    if plan is None or plan.design is None or isinstance(plan.design, Optimise):
+        return None
+    if study.points.is_empty() or study.measures.is_empty():
         return None
     by: list[str] | None = [] if isinstance(plan.design, LatinHypercube) else None
     return sensitivity(study.scenario, study.points, study.measures, by)

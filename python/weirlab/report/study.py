@@ -11,6 +11,7 @@ from weirlab.comparisons import pairs
 from weirlab.measures.rows import FRAMES
 from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import Plot
+from weirlab.report.contest import contest_sections, contest_sentences
 from weirlab.report.network import still_sections
 from weirlab.report.page import (
     Block,
@@ -37,6 +38,7 @@ from weirlab.report.shared import (
     footer,
     provenance_section,
     scenario_details,
+    short_names,
     status_callouts,
 )
 from weirlab.results import Manifest
@@ -66,7 +68,9 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
                 Card(
                     "Replicates",
                     replicates,
-                    f"seeds {study.seeds[0]} … {_last_seed(study)}, the same for all points",
+                    f"seeds {study.seeds[0]} … {_last_seed(study)}, the same for all points"
+                    if study.contest is None
+                    else "the same seeds for all points of a round, others for the verdict",
                 ),
                 _losses(study),
                 *_extremes(study),
@@ -76,12 +80,15 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
     sections = [Section("Results", [effect_table(study)])]
     found, plots = sensitivity_sections(study)
     compared, compared_plots = pair_sections(study, pairs(study))
-    sections = [*compared, *found, *sections]
-    # The points of a design fill a space: no level of a parameter is met twice.
-    effects = [] if _has_design(study) else effect_plots(study.points, study.measures, factors)
+    contested, contested_plots = contest_sections(study)
+    sections = [*contested, *compared, *found, *sections]
+    # The points of a design fill a space: no level of a parameter is met twice. Those of a contest have runs
+    # of different stages.
+    levels_only = not _has_design(study) and study.contest is None
+    effects = effect_plots(study.points, study.measures, factors) if levels_only else []
     maps = (
         []
-        if _has_design(study)
+        if not levels_only
         else plane_plots(study.points, study.measures, factors, partial(boundaries, study.scenario))
     )
     if maps:
@@ -107,7 +114,7 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
         footer=footer(study.provenance),
         story=_story(study),
     )
-    return page, [*compared_plots, *plots, *maps, *effects]
+    return page, [*contested_plots, *compared_plots, *plots, *maps, *effects]
 
 
 def study_sentences(study: Study) -> list[str]:
@@ -122,6 +129,7 @@ def study_sentences(study: Study) -> list[str]:
         sentences.insert(0, precision)
     if compared := pairs(study):
         sentences.insert(0, pair_sentence(study, compared))
+    sentences = [*contest_sentences(study), *sentences]
     if _nothing_random(study):
         sentences.append(SAME)
     if many_failed := study.failures.height:
@@ -141,16 +149,21 @@ def study_sentences(study: Study) -> list[str]:
 
 def replicates_text(study: Study) -> str:
     """How many replicates points have: one number, or the least and the greatest."""
-    counts = set(study.replicates_of.values()) if study.reached else set()
+    counts = set(study.replicates_of.values()) if _decides(study) else set()
     if not counts:
         return str(len(study.seeds))
     return f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} … {max(counts)}"
 
 
 def _last_seed(study: Study) -> int:
-    if not study.reached:
+    if not _decides(study):
         return study.seeds[-1]
     return study.seeds[max(study.replicates_of.values(), default=1) - 1]
+
+
+def _decides(study: Study) -> bool:
+    """Whether results decide how many replicates points have."""
+    return bool(study.reached) or study.contest is not None
 
 
 def _has_design(study: Study) -> bool:
@@ -182,7 +195,7 @@ def _extremes(study: Study) -> list[Card]:
     """Least and greatest mean of the first measures, with the points where they were found."""
     factors = _factors(study)
     cards = []
-    for name in list(study.scenario.measure)[:_CARDS]:
+    for name in list(study.scenario.measure)[:_CARDS] if study.contest is None else ():
         rows = study.measures.filter(pl.col("measure") == name).drop_nulls("value")
         means = rows.group_by("point", "unit", maintain_order=True).agg(pl.col("value").mean()).sort("value")
         if means.height < 2:
@@ -211,7 +224,7 @@ def effect_table(study: Study) -> Table:
         shown[name] = display_unit(units[name], max(reported, default=0.0))
     rows = []
     counts = study.replicates_of
-    sequential = bool(study.reached)
+    sequential = _decides(study)
     for point in study.points.iter_rows(named=True):
         cells = [str(point[factor]) for factor in factors] or [str(point["point"])]
         many = counts.get(point["point"], 0) if sequential else len(study.seeds)
@@ -234,7 +247,7 @@ def effect_table(study: Study) -> Table:
     return Table(
         "Measures by point" + (": mean ± half of the 95 % interval" if several else ""),
         [
-            *(Column(_short(factor), numeric=False) for factor in factors or ["point"]),
+            *(Column(name, numeric=False) for name in short_names(factors or ["point"]).values()),
             *([Column("runs")] if sequential else []),
             *(Column(name, shown[name][1]) for name in names),
         ],
@@ -275,7 +288,7 @@ def _frame_table(study: Study) -> Details:
     table = Table(
         "Frames by point, sums over replicates",
         [
-            *(Column(_short(factor), numeric=False) for factor in factors or ["point"]),
+            *(Column(name, numeric=False) for name in short_names(factors or ["point"]).values()),
             Column("sent"),
             Column("delivered"),
             Column("dropped"),

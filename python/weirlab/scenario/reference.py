@@ -30,7 +30,7 @@ from weirlab.measures import registry
 from weirlab.scenario import completing, control, model, network, plan, record, testbeds, traffic
 from weirlab.scenario.control import bcn, dcqcn, limiter, qcn
 from weirlab.scenario.network import aqm, buffers, classes, delays, events, path, switching
-from weirlab.scenario.plan import Level, design, precision
+from weirlab.scenario.plan import Level, contest, design, precision
 from weirlab.scenario.traffic import controllers, hotspots, messages, probing, rapid
 
 _MODULES = (
@@ -38,6 +38,7 @@ _MODULES = (
     bcn,
     buffers,
     classes,
+    contest,
     control,
     controllers,
     dcqcn,

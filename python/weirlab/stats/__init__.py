@@ -9,6 +9,7 @@ All raise ValueError, saying what is wrong and its value, when they are given to
 meaning: none falls back on something else.
 """
 
+from weirlab.stats.blocks import block_probability
 from weirlab.stats.distributions import t_quantile
 from weirlab.stats.fits import (
     Exponential,
@@ -102,6 +103,7 @@ __all__ = [
     "Sweep",
     "UnderLoad",
     "aggregate_goodput",
+    "block_probability",
     "cpu_cost",
     "cpu_percent",
     "data_rates",

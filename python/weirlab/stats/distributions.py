@@ -38,6 +38,11 @@ def t_tails(t: float, degrees: int) -> float:
     return math.exp(_log_beta(math.log(degrees) - 2 * math.log(abs(t)), degrees / 2, 0.5)[0]) if t else 1.0
 
 
+def f_tail(f: float, degrees: int, below: int) -> float:
+    """How likely Snedecor's F is at least this, with these degrees of freedom. Source: DLMF 2024, 8.17."""
+    return math.exp(_log_beta(math.log(below / degrees / f), below / 2, degrees / 2)[0]) if f else 1.0
+
+
 def f_quantile(probability: float, degrees: int, below: int) -> float:
     """Quantile of Snedecor's F, a ratio of mean squares with these degrees of freedom above and below the
     line. Source: Snedecor 1934; DLMF 2024, 8.17."""

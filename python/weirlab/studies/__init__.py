@@ -9,16 +9,19 @@ study that was interrupted, or that is extended, goes on from there when it is r
 """
 
 from weirlab.scenario.plan.combinations import Impossible, Point
+from weirlab.studies.contests import Finalist, Standing
 from weirlab.studies.plan import RunsPlan, plan_of, planned, points_of
 from weirlab.studies.running import run_study
 from weirlab.studies.sequential import Reached
 from weirlab.studies.study import Study
 
 __all__ = [
+    "Finalist",
     "Impossible",
     "Point",
     "Reached",
     "RunsPlan",
+    "Standing",
     "Study",
     "plan_of",
     "planned",

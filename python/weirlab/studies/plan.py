@@ -6,6 +6,7 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,12 @@ from weirlab.scenario import Scenario
 from weirlab.scenario.loading import loads
 from weirlab.scenario.plan import Level
 from weirlab.scenario.plan.combinations import Impossible, Point, design_levels, possible
+from weirlab.scenario.plan.contest import Halving
+from weirlab.scenario.plan.design import Optimise
 from weirlab.scenario.plan.precision import LEAST_REPLICATES
 from weirlab.scenario.sections import follows_from
 from weirlab.store import COUNTS, Row
+from weirlab.units import Span
 
 _CHECKED = 500
 """Combinations that are looked at before anything runs; of more of them, so many that lie apart."""
@@ -61,6 +65,25 @@ def plan_of(document: Mapping[str, Any]) -> RunsPlan:
     return RunsPlan(scenario, int(document["seed"]), int(document["replicates"]))
 
 
+_STRIDE = 1_000_000
+"""Seeds from one generation of an optimisation to the next."""
+_HELD_OUT = 1_000_000_000
+"""Where seeds of a verdict begin, whatever came before: a contest that is extended repeats none."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of a contest."""
+
+    name: str
+    duration: Span | None
+    """Of its runs; None: that of the scenario."""
+    first_seed: int
+    """Beyond that of the study."""
+    most: int
+    """Replicates that a point may have in it."""
+
+
 class RunsPlan:
     """The points and replicates of a study of runs."""
 
@@ -77,18 +100,74 @@ class RunsPlan:
                 "fewer are too uncertain to end by"
             )
         self.replicates = replicates if until is None else max(until.most, replicates)
-        self.seeds = replicate_seeds(seed, self.replicates)
         self._study = scenario.study
+        self._seed = seed
+        self.given: dict[int, dict[str, str]] = {}
+        """Levels of points that are chosen while the study runs, as far as is known here."""
+        self.stages: tuple[Stage, ...] = ()
+        """Of a contest, the last of which is the verdict."""
         self._base = scenario.assign({"study": None})
         self._combinations = list(self._study.combinations())
         self._checked: dict[int, Scenario] = {}
         """Scenarios of points that `check` has looked at, until they are asked for."""
-        self._rows = len(self._design(0)) if self._combinations else 0
+        optimise = self._study.design if isinstance(self._study.design, Optimise) else None
+        if optimise is not None:
+            self._rows = optimise.generations * optimise.size + optimise.finalists
+        else:
+            self._rows = len(self._design(0)) if self._combinations else 0
         count = len(self._combinations)
+        self._base_points = count * self._rows
         # The first point of each combination, then the second of each, and so on: what an interrupted study
         # leaves then covers all combinations.
         order = np.arange(count * self._rows).reshape(count, self._rows).T.ravel()
-        self.order = order[[self._is_in(int(number)) for number in order]] if self._study.where else order
+        if self._study.where and optimise is None:
+            order = order[[self._is_in(int(number)) for number in order]]
+        if optimise is not None:
+            most = optimise.most or replicates
+            starts = [_STRIDE * each for each in range(optimise.generations)]
+            self.stages = (
+                *(Stage(str(each + 1), None, start, most) for each, start in enumerate(starts)),
+                Stage("verdict", None, _HELD_OUT, optimise.verdict),
+            )
+        elif self._study.halving is not None:
+            self.stages = self._halved(self._study.halving, order)
+            order = np.concatenate([order + each * self._base_points for each in range(len(self.stages))])
+        self.order = order
+        self.replicates = max([self.replicates, *(stage.most for stage in self.stages)])
+        self.seeds = replicate_seeds(seed, self.replicates)
+
+    def _halved(self, halving: Halving, order: np.ndarray) -> tuple[Stage, ...]:
+        """The stages of runs of one duration, and the verdict."""
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for number in map(int, order):
+            names = self.factors(number)
+            groups.setdefault(tuple(names[factor] for factor in halving.apart), []).append(number)
+        self.groups = groups
+        whole = self.scenario.run.duration
+        longest = max(map(len, groups.values()), default=0)
+        found: dict[Span | None, Stage] = {}
+        for rung in halving.rungs(longest, self.least, whole):
+            name = "selection" if halving.duration is None else str(rung.duration or whole)
+            found[rung.duration] = Stage(name, rung.duration, 0, rung.replicates)
+        return *found.values(), Stage("verdict", None, _HELD_OUT, halving.verdict)
+
+    def stage(self, number: int) -> int | None:
+        """The place of a point's stage in `stages`; None without a contest."""
+        if isinstance(design := self._study.design, Optimise):
+            return min(number % self._rows // design.size, design.generations)
+        return number // self._base_points if self.stages else None
+
+    def at_stage(self, number: int, stage: int) -> int:
+        """The number of the same point of halving at another stage."""
+        return number % self._base_points + stage * self._base_points
+
+    def chosen(self, combination: int, place: int) -> int:
+        """The number of a point of an optimisation, by the place of a combination, and its own."""
+        return combination * self._rows + place
+
+    def combinations(self) -> list[tuple[dict[str, str], dict[str, str]]]:
+        """Of each combination of the factors the names of its levels, and what conditions may speak of."""
+        return [(names, self._study.known(names, levels)) for _, names, levels in self._combinations]
 
     def document(self) -> dict[str, Any]:
         """See `weirlab.execution.Plan`."""
@@ -96,7 +175,7 @@ class RunsPlan:
             "kind": "runs",
             "name": self.scenario.name,
             "scenario": self.scenario.as_written(),
-            "seed": self.seeds[0],
+            "seed": self._seed,
             "replicates": self.least,
         }
 
@@ -112,23 +191,43 @@ class RunsPlan:
 
     def levels(self, number: int) -> dict[str, str]:
         """The levels of a point: their names by factor, and the values of a design by parameter."""
-        combination, row = divmod(number, self._rows)
-        return {**self._combinations[combination][1], **self._design(combination)[row]}
+        stage = self.stage(number)
+        name = {} if stage is None else {"stage": self.stages[stage].name}
+        return {**name, **self.factors(number), **self._row(number)}
+
+    def _row(self, number: int) -> dict[str, str]:
+        """What the design says of a point."""
+        if isinstance(self._study.design, Optimise):
+            return self.given[number]
+        combination, row = divmod(number % self._base_points, self._rows)
+        return self._design(combination)[row]
 
     def factors(self, number: int) -> dict[str, str]:
         """The levels of its factors alone."""
-        return self._combinations[number // self._rows][1]
+        return self._combinations[number % self._base_points // self._rows][1]
+
+    def given_point(self, number: int, given: Mapping[str, str]) -> _RunsPoint:
+        """See `weirlab.execution.Growing`."""
+        self.given[number] = dict(given)
+        return self.point(number)
 
     def point(self, number: int) -> _RunsPoint:
         """See `weirlab.execution.Plan`."""
         if (checked := self._checked.pop(number, None)) is not None:
             return _RunsPoint(number, checked, self.seeds)
-        combination, row = divmod(number, self._rows)
+        combination = number % self._base_points // self._rows
         base = self._at(combination) if self._rows > 1 else None
-        changes = self._design(combination)[row]
+        design, row = self._study.design, self._row(number)
+        changes: dict[str, Any] = design.changes(row) if isinstance(design, Optimise) else dict(row)
         if base is None:
             base, changes = self._base, self._changes(combination) | changes
-        return _RunsPoint(number, base.assign(changes) if changes else base, self.seeds)
+        seeds = self.seeds
+        if (place := self.stage(number)) is not None:
+            stage = self.stages[place]
+            seeds = replicate_seeds((self._seed + stage.first_seed) % 2**64, stage.most)
+            if stage.duration is not None:
+                changes["run.duration"] = str(stage.duration)
+        return _RunsPoint(number, base.assign(changes) if changes else base, seeds)
 
     def _changes(self, combination: int) -> dict[str, Any]:
         levels: Sequence[Level] = self._combinations[combination][2]
@@ -151,9 +250,10 @@ class RunsPlan:
         refuse_others(self.scenario)
         if len(self._combinations) <= _CHECKED:
             points, _ = possible(self.scenario, resolve)
-            self._checked = {point.number: point.base for point in points if not point.changes}
+            if not self.stages:
+                self._checked = {point.number: point.base for point in points if not point.changes}
             return
-        _, places = np.unique(self.order // self._rows, return_index=True)
+        _, places = np.unique(self.order[: self._base_points] // self._rows, return_index=True)
         for place in places[np.linspace(0, len(places) - 1, _CHECKED).astype(int)]:
             try:
                 resolve(self.point(int(self.order[place])).scenario)

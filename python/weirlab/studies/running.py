@@ -19,9 +19,9 @@ from weirlab.runs import Estimate, Judge, Progress, estimated, save_scenario
 from weirlab.scenario import Scenario, load
 from weirlab.store import Store, engine
 from weirlab.studies import journalled
+from weirlab.studies.asking import asking_of
 from weirlab.studies.intervals import Intervals
 from weirlab.studies.plan import RunsPlan
-from weirlab.studies.sequential import Sequential
 from weirlab.studies.study import ABOUT, IMPOSSIBLE, Study, about_in, found_in
 from weirlab.working import at_work, left_over
 
@@ -98,7 +98,7 @@ def run_study(
             judge=_judging(plan, judge),
             told=told,
             reader=Intervals() if many > 1 and progress is not None else None,
-            asking=Sequential(plan) if until is not None else None,
+            asking=asking_of(plan),
         )
 
     if directory is None:
@@ -215,7 +215,7 @@ def _opened(directory: Path, plan: RunsPlan, store: str | Path | None) -> Iterat
     except OSError as error:
         raise InputError(f"{directory}: cannot make this directory: {error.strerror}") from error
     with locked_directory(directory):
-        asked = {"scenario": plan.scenario.dump(), "seed": plan.seeds[0], "replicates": plan.replicates}
+        asked = {"scenario": plan.scenario.dump(), "seed": plan.seeds[0], "replicates": len(plan.seeds)}
         place = "store" if store is None else str(Store.open(store, create=True).url)
         if (directory / ABOUT).exists():
             about = about_in(directory)
@@ -258,8 +258,11 @@ def _extends(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
         return False
     old, new = dict(then["study"]), dict(here["study"])
     for each in (old, new):
-        for free in ("replicates", "until", "compare", "where"):
+        for free in ("replicates", "until", "compare", "where", "halving"):
             each.pop(free, None)
+        if (each.get("design") or {}).get("kind") == "optimise":
+            more = ("generations", "most", "finalists", "verdict")
+            each["design"] = {name: value for name, value in each["design"].items() if name not in more}
     levels, more = old.pop("factors", {}), new.pop("factors", {})
     return old == new and all(
         factor in more and all(more[factor].get(name) == value for name, value in some.items())

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from weirlab.scenario.plan.precision import HalfWidth
 from weirlab.stats import Interval, enough, mean_interval
+from weirlab.studies.asking import Found
 from weirlab.studies.plan import RunsPlan
 
 
@@ -34,10 +34,8 @@ class Reached:
     reached: bool
 
 
-class Sequential:
+class Sequential(Found):
     """Says how many replicates each point of a plan is to have; see `weirlab.execution.Asking`."""
-
-    columns: Sequence[str] = ("status", "measures")
 
     def __init__(self, plan: RunsPlan) -> None:
         study = plan.scenario.study
@@ -46,10 +44,7 @@ class Sequential:
         self._until = study.until
         self._plan = plan
         self._least = plan.least
-        self._ended: dict[int, set[int]] = {}
-        """Replicates that are there, by point."""
-        self._impossible: set[int] = set()
-        self._values: dict[tuple[int, str], dict[int, float]] = {}
+        super().__init__([*study.until.half_widths, *study.until.differences], plan.given)
         self._groups = self._grouped()
         self._asked = dict.fromkeys(map(int, plan.order), plan.least)
         self._settled: set[int] = set()
@@ -72,30 +67,12 @@ class Sequential:
                 baselines[rest] = int(number)
         return [(members, baselines.get(rest)) for rest, members in groups.items()]
 
-    def read(self, rows: pl.DataFrame) -> None:
-        """Rows of results, each once."""
-        for point, replicate, status in rows.select("point", "replicate", "status").iter_rows():
-            self._ended.setdefault(point, set()).add(replicate)
-            if status == "impossible":
-                self._impossible.add(point)
-        values = (
-            rows.select("point", "replicate", "measures")
-            .explode("measures")
-            .drop_nulls("measures")
-            .unnest("measures")
-        )
-        for point, replicate, measure, value in values.select(
-            "point", "replicate", "measure", "value"
-        ).iter_rows():
-            if value is not None and math.isfinite(value):
-                self._values.setdefault((point, measure), {})[replicate] = value
-
     def asked(self) -> np.ndarray:
         """How many replicates each point is to have as far as is known, in the order of the plan."""
         for place, (members, baseline) in enumerate(self._groups):
             while place not in self._settled:
                 count = self._asked[members[0]]
-                present = [self._has(point, count) for point in members]
+                present = [self.has(point, count) for point in members]
                 if not all(present):
                     break
                 more = self._more(members, baseline, count)
@@ -105,9 +82,13 @@ class Sequential:
                     self._asked[point] = more
         return np.array([self._asked[int(number)] for number in self._plan.order], dtype=np.int64)
 
-    def _has(self, point: int, count: int) -> bool:
-        ended = self._ended.get(point, set())
-        return point in self._impossible or all(replicate in ended for replicate in range(count))
+    def expected(self) -> tuple[float, float]:
+        """See `weirlab.execution.Asking`."""
+        least = int(self.asked().sum())
+        going_on = (self._groups[i][0] for i in range(len(self._groups)) if i not in self._settled)
+        return least, least + sum(
+            self._until.most - self._asked[each] for group in going_on for each in group
+        )
 
     def _series(
         self, members: Sequence[int], baseline: int | None, count: int
@@ -116,15 +97,14 @@ class Sequential:
         share is of (None: its own)."""
         found: list[tuple[int, str, HalfWidth, list[float], float | None]] = []
         for point in members:
-            if point in self._impossible:
+            if point in self.impossible:
                 continue
             for name, width in self._until.half_widths.items():
-                mine = self._values.get((point, name), {})
-                found.append((point, name, width, [mine[i] for i in range(count) if i in mine], None))
-            if baseline is None or point == baseline or baseline in self._impossible:
+                found.append((point, name, width, self.first(point, name, count), None))
+            if baseline is None or point == baseline or baseline in self.impossible:
                 continue
             for name, width in self._until.differences.items():
-                mine, other = (self._values.get((each, name), {}) for each in (point, baseline))
+                mine, other = (self.by_replicate(each, name) for each in (point, baseline))
                 both = [i for i in range(count) if i in mine and i in other]
                 mean = mean_interval([other[i] for i in both])
                 found.append(

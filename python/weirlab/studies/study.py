@@ -17,8 +17,11 @@ from weirlab.results import Manifest, Provenance, read_json
 from weirlab.runs import replicate_seeds
 from weirlab.scenario import Scenario, load
 from weirlab.scenario.plan.combinations import Impossible
+from weirlab.scenario.plan.contest import Contest, Halving
 from weirlab.store import COUNTS, Store
 from weirlab.studies import journalled
+from weirlab.studies.asking import asking_of
+from weirlab.studies.contests import Contested, Finalist, Standing
 from weirlab.studies.plan import RunsPlan, plan_of
 from weirlab.studies.sequential import Reached, Sequential
 
@@ -61,6 +64,10 @@ class Study:
     provenance: Provenance
     reached: tuple[Reached, ...] = ()
     """With `until`: how precise each point became."""
+    standings: tuple[Standing, ...] = ()
+    """Of a contest: how each point did in each round, as far as rounds have ended."""
+    finalists: tuple[Finalist, ...] = ()
+    """Of a contest: what new seeds say of the points that were left, the best first."""
     notes: tuple[str, ...] = ()
     """What went wrong on the way, such as workers that were lost, in sentences."""
 
@@ -97,7 +104,7 @@ class Study:
         plan = plan_of(about["plan"])
         for what, then, now in (
             ("seed", plan.seeds[0], seed),
-            ("replicates", plan.replicates, replicates),
+            ("replicates", len(plan.seeds), replicates),
             ("scenario", plan.scenario.dump(), scenario.dump()),
         ):
             if then != now:
@@ -118,11 +125,17 @@ class Study:
         found = found_in(store, plan, about["id"], about["engine"])
         return cls(scenario=scenario, seeds=plan.seeds, provenance=manifest.provenance, **found)
 
+    @property
+    def contest(self) -> Contest | None:
+        """What it is to find the best of, if anything."""
+        return None if self.scenario.study is None else self.scenario.study.contest
+
     def save_tables(self, directory: Path) -> None:
-        """Write `points`, `runs` and `measures`, and `failures` where there are any."""
+        """Write `points`, `runs` and `measures`, `failures` where there are any, and those of a contest."""
         tables = {"points": self.points, "runs": self.runs, "measures": self.measures}
         if self.failures.height:
             tables["failures"] = self.failures
+        tables |= contest_tables(self)
         save_tables(tables, directory)
 
 
@@ -143,9 +156,9 @@ def store_of(directory: Path, about: Mapping[str, Any]) -> str:
 
 def found_in(store: Store, plan: RunsPlan, name: str, engine: str) -> dict[str, Any]:
     """The fields of a `Study` that a store knows of a plan."""
-    columns = ["point", "replicate", "seed", "status", "reason", *COUNTS, "measures"]
+    columns = ["point", "replicate", "seed", "status", "reason", *COUNTS, "measures", "document"]
     rows = store.rows(plan=name, made_by=engine, columns=columns)
-    asked, reached = asked_of(plan, rows)
+    asked, decided = asked_of(plan, rows)
     rows = rows.join(asked, on="point", how="inner", maintain_order="left")
     rows = rows.filter(pl.col("replicate") < pl.col("asked"))
     many = rows.group_by("point", "asked", maintain_order=True).len()
@@ -156,7 +169,7 @@ def found_in(store: Store, plan: RunsPlan, name: str, engine: str) -> dict[str, 
     numbers = good.get_column("point").unique(maintain_order=True).to_list()
     study = plan.scenario.study
     assert study is not None
-    names = [*study.factors, *(study.design.parameters if study.design is not None else ())]
+    names = [*(["stage"] if plan.stages else []), *study.names]
     levels = [plan.levels(number) for number in numbers]
     excluded = {
         tuple(plan.factors(point).items()): reason
@@ -175,7 +188,7 @@ def found_in(store: Store, plan: RunsPlan, name: str, engine: str) -> dict[str, 
     )
     failures = rows.filter(~pl.col("status").is_in(["ok", "impossible"]))
     return {
-        "planned": len(plan.order) - impossible.height,
+        "planned": asked.filter(pl.col("asked") > 0).height - impossible.height,
         "points": pl.DataFrame(
             {"point": numbers, **{each: [level[each] for level in levels] for each in names}},
             schema={"point": pl.UInt32, **dict.fromkeys(names, pl.String)},
@@ -186,23 +199,25 @@ def found_in(store: Store, plan: RunsPlan, name: str, engine: str) -> dict[str, 
         "measures": measures,
         "failures": failures.select(list(FAILURES)),
         "impossible": tuple(Impossible(dict(each), reason) for each, reason in excluded.items()),
-        "reached": reached,
+        **decided,
     }
 
 
-def asked_of(plan: RunsPlan, rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Reached, ...]]:
-    """How many replicates each point is to have, by what is there (columns `point asked`), and how precise
-    those points became that have them."""
-    until = plan.scenario.study is not None and plan.scenario.study.until is not None
-    reached: tuple[Reached, ...] = ()
+def asked_of(plan: RunsPlan, rows: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """How many replicates each point is to have, by what is there (columns `point asked`), and what else was
+    decided by it, as fields of a `Study`."""
     counts = np.full(len(plan.order), plan.replicates)
-    if until:
-        sequential = Sequential(plan)
-        sequential.read(rows.filter(pl.col("status").is_in(["ok", "impossible"])))
-        counts = sequential.asked()
-        reached = tuple(sequential.reached())
+    decided: dict[str, Any] = {}
+    asking = asking_of(plan)
+    if asking is not None:
+        asking.read(rows.filter(pl.col("status").is_in(["ok", "impossible"])))
+        counts = asking.asked()
+    if isinstance(asking, Sequential):
+        decided["reached"] = tuple(asking.reached())
+    elif isinstance(asking, Contested):
+        decided |= {"standings": tuple(asking.standings), "finalists": tuple(asking.finalists)}
     schema = {"point": pl.UInt32, "asked": pl.Int64}
-    return pl.DataFrame({"point": plan.order, "asked": counts}, schema=schema), reached
+    return pl.DataFrame({"point": plan.order, "asked": counts}, schema=schema), decided
 
 
 def _saved(tables: Path, directory: Path, plan: RunsPlan) -> dict[str, Any]:
@@ -216,22 +231,81 @@ def _saved(tables: Path, directory: Path, plan: RunsPlan) -> dict[str, Any]:
     impossible = (
         read_json(directory / IMPOSSIBLE)["combinations"] if (directory / IMPOSSIBLE).exists() else []
     )
-    each = max(1, len(plan.order) // max(1, len({tuple(plan.factors(int(n)).items()) for n in plan.order})))
-    if plan.scenario.study is not None and plan.scenario.study.until is not None:
-        found["reached"] = _reached_in(found, plan)
+    found |= contest_saved(tables, plan) if plan.stages else _decided_in(found, plan)
     return {
         **found,
-        "planned": len(plan.order) - len(impossible) * each,
+        "planned": found["points"].height,
         "impossible": tuple(Impossible(**one) for one in impossible),
     }
 
 
-def _reached_in(found: Mapping[str, pl.DataFrame], plan: RunsPlan) -> tuple[Reached, ...]:
+def _decided_in(found: Mapping[str, pl.DataFrame], plan: RunsPlan) -> dict[str, Any]:
     """How precise points became, from the tables."""
+    study = plan.scenario.study
+    if study is None or study.until is None:
+        return {}
     values = found["measures"].group_by("point", "replicate").agg(measures=pl.struct("measure", "value"))
     rows = (
         found["runs"]
         .select(pl.col("point").cast(pl.UInt32), pl.col("replicate").cast(pl.UInt32), status=pl.lit("ok"))
         .join(values, on=["point", "replicate"], how="left", maintain_order="left")
+        .with_columns(document=pl.lit(None, pl.String))
     )
     return asked_of(plan, rows)[1]
+
+
+_VERDICT = ("chosen_by", "mean", "low", "high", "behind", "behind_low", "behind_high")
+
+
+def contest_tables(study: Study) -> dict[str, pl.DataFrame]:
+    """Of a contest: `rounds`, with the factors by which contests are apart and `round point replicates value
+    kept`, and `verdict`, with the levels of each finalist and `rank chosen_by mean low high behind behind_low
+    behind_high`. Nothing without one. See `Standing` and `Finalist`."""
+    section = study.scenario.study
+    if section is None or section.contest is None:
+        return {}
+    levels = {row["point"]: row for row in study.points.iter_rows(named=True)}
+    apart = dict.fromkeys(apart_in(study.scenario), pl.String)
+    rounds = {"round": pl.UInt32, "point": pl.UInt32, "replicates": pl.UInt32, "value": pl.Float64}
+    verdict = (
+        dict.fromkeys(section.names, pl.String) | {"rank": pl.UInt32} | dict.fromkeys(_VERDICT, pl.Float64)
+    )
+    return {
+        "rounds": pl.DataFrame(
+            [{**each.levels, **_numbers(each)} for each in study.standings],
+            schema={**apart, **rounds, "kept": pl.Boolean},
+        ),
+        "verdict": pl.DataFrame(
+            [{**levels[each.point], **_numbers(each)} for each in study.finalists],
+            schema={"point": pl.UInt32, **verdict},
+        ),
+    }
+
+
+def apart_in(scenario: Scenario) -> tuple[str, ...]:
+    """The factors of which each combination of levels has a contest of its own."""
+    section = scenario.study
+    if section is None or section.contest is None:
+        return ()
+    return section.contest.apart if isinstance(section.contest, Halving) else tuple(section.factors)
+
+
+def _numbers(row: Standing | Finalist) -> dict[str, Any]:
+    return {name: value for name, value in vars(row).items() if name != "levels"}
+
+
+def contest_saved(tables: Path, plan: RunsPlan) -> dict[str, Any]:
+    """The fields of a `Study` that the tables of a contest hold."""
+    found: dict[str, list[Any]] = {}
+    for name, kind in (("rounds", Standing), ("verdict", Finalist)):
+        try:
+            rows = pl.read_parquet(tables / f"{name}.parquet").iter_rows(named=True)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise InputError(f"{tables / name}.parquet: not a table that can be read: {error}") from error
+        fields = [each for each in kind.__dataclass_fields__ if each != "levels"]
+        apart = apart_in(plan.scenario)
+        found[name] = [
+            kind(levels={factor: row[factor] for factor in apart}, **{each: row[each] for each in fields})
+            for row in rows
+        ]
+    return {"standings": tuple(found["rounds"]), "finalists": tuple(found["verdict"])}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,11 @@ from weirlab.scenario.file.problems import did_you_mean, listed
 from weirlab.scenario.model import split_path
 from weirlab.scenario.network.layout import Layout
 from weirlab.scenario.network.selecting import Fault, Where, traffic_amiss
-from weirlab.scenario.plan import Binary, Goal, Mdr, Mlr, Search, Study, Weir
+from weirlab.scenario.plan import Binary, Goal, Level, Mdr, Mlr, Search, Study, Weir
 from weirlab.scenario.plan.combinations import design_levels
 from weirlab.scenario.plan.conditions import as_condition, unknown_words
-from weirlab.scenario.plan.design import LatinHypercube
+from weirlab.scenario.plan.contest import MOST_PLACES, Halving
+from weirlab.scenario.plan.design import LatinHypercube, Optimise
 from weirlab.scenario.plan.precision import LEAST_REPLICATES, MOST_REPLICATES
 from weirlab.scenario.plan.presets import PRESETS
 from weirlab.scenario.plan.strict import lenient
@@ -174,10 +176,16 @@ def check_study(scenario: Scenario) -> list[Problem]:
         return []
     problems: list[Problem] = []
     base = scenario.assign({"study": None})
-    for factor, levels in scenario.study.factors.items():
+    given: list[tuple[Where, str, tuple[Level, ...]]] = [
+        (("study", "factors"), factor, levels) for factor, levels in scenario.study.factors.items()
+    ]
+    if isinstance(scenario.study.design, Optimise):
+        choices = scenario.study.design.choices.items()
+        given += [(("study", "design", "choices"), name, levels) for name, levels in choices]
+    for where, factor, levels in given:
         names = [level.name for level in levels]
         for level in levels:
-            path: Where = ("study", "factors", factor, level.name)
+            path: Where = (*where, factor, level.name)
             if names.count(level.name) > 1:
                 problems.append(scenario.problem_at(path, f"two levels are called '{level.name}'"))
                 break
@@ -193,9 +201,10 @@ def check_study(scenario: Scenario) -> list[Problem]:
         *_conditions(scenario.study),
         *_compared(scenario.study),
         *_precision(scenario),
+        *_contest(scenario),
     ]
     problems += [scenario.problem_at(path, message) for path, message in beyond]
-    return [*problems, *_design_problems(scenario, base)]
+    return [*problems, *_design_problems(scenario, base), *_short_problems(scenario, base)]
 
 
 def _replacements(study: Study) -> Iterator[Fault]:
@@ -210,6 +219,15 @@ def _replacements(study: Study) -> Iterator[Fault]:
         )
         for factor, levels in study.factors.items()
     ]
+    if isinstance(study.design, Optimise):
+        setters += [
+            (
+                f"choice '{name}'",
+                ("study", "design", "choices", name),
+                [(level.name, path) for level in levels for path in level.assignments],
+            )
+            for name, levels in study.design.choices.items()
+        ]
     for name in study.design.parameters if study.design is not None else ():
         setters.append((f"parameter '{name}'", ("study", "design", "parameters", name), [("", name)]))
     refused: set[Where] = set()
@@ -282,7 +300,7 @@ def _conditions(study: Study) -> Iterator[Fault]:
             if amiss := unknown_words(condition, {**known, **parameters}, names):
                 raise UnitError(amiss)
             spoken_of = [name for name in parameters if condition.mentions(name)]
-            if spoken_of and not isinstance(study.design, LatinHypercube):
+            if spoken_of and not isinstance(study.design, LatinHypercube | Optimise):
                 raise UnitError(
                     f"speaks of '{spoken_of[0]}', a parameter of the design, whose points belong together: "
                     "with one of them left out there is no result; a latin-hypercube can do without"
@@ -366,6 +384,78 @@ def _precision(scenario: Scenario) -> Iterator[Fault]:
                 )
 
 
+def _contest(scenario: Scenario) -> Iterator[Fault]:
+    """Faults of `halving` and of an optimisation."""
+    study = scenario.study
+    contest = study.contest if study is not None else None
+    if study is None or contest is None:
+        return
+    at: Where = ("study", "halving") if isinstance(contest, Halving) else ("study", "design")
+    if scenario.search is not None or scenario.campaign is not None:
+        what = "search" if scenario.search is not None else "campaign"
+        yield at, f"a {what} is repeated at every point; leave this out"
+        return
+    if study.halving is not None and contest is not study.halving:
+        yield ("study", "halving"), "an optimisation chooses its points itself; leave one of them out"
+    for field in ("until", "compare"):
+        if getattr(study, field) is not None:
+            yield (
+                ("study", field),
+                f"cannot be combined with '{'.'.join(map(str, at[1:]))}', which decides itself",
+            )
+    if contest.measure not in scenario.measure:
+        hint = did_you_mean(contest.measure, scenario.measure)
+        hint = hint or f"; there are {listed(scenario.measure) or 'none'}"
+        yield (*at, "measure"), f"there is no measure '{contest.measure}'{hint}"
+    if contest.verdict < 2:
+        yield (*at, "verdict"), "an interval needs 2 replicates or more (got 1)"
+    for name in study.names:
+        if name == "stage":
+            yield ("study",), "a factor or choice 'stage': this name is taken by the tables; choose another"
+    if isinstance(contest, Halving):
+        yield from _halving(scenario, study, contest)
+    else:
+        yield from _optimise(study, contest)
+
+
+def _halving(scenario: Scenario, study: Study, halving: Halving) -> Iterator[Fault]:
+    at: Where = ("study", "halving")
+    if not 0.01 <= halving.keep <= 0.9:
+        yield (*at, "keep"), f"a share from 1 % to 90 % is needed (got {halving.keep:.6g})"
+    whole = scenario.run.duration
+    if halving.duration is not None and whole is not None and halving.duration >= whole:
+        yield (*at, "duration"), f"is shorter than 'run.duration', which is {whole} (got {halving.duration})"
+    for i, factor in enumerate(halving.apart):
+        if factor not in study.factors:
+            hint = did_you_mean(factor, study.factors) or f"; there are {listed(study.factors) or 'none'}"
+            yield (*at, "apart", i), f"there is no factor '{factor}'{hint}"
+
+
+def _optimise(study: Study, design: Optimise) -> Iterator[Fault]:
+    at: Where = ("study", "design")
+    if not design.names:
+        yield at, "varies nothing; write 'parameters: {PATH: {between: LEAST .. GREATEST}}', or 'choices'"
+        return
+    for name, levels in design.choices.items():
+        if len(levels) < 2:
+            yield (*at, "choices", name), "has one level; a choice needs two"
+        if name in study.factors or name in design.parameters:
+            yield (*at, "choices", name), f"there is another factor or parameter '{name}'"
+    if not 2 <= design.size <= 1000:
+        yield (*at, "population"), f"2 to 1000 points are needed (got {design.size})"
+    if design.generations > 999:
+        yield (*at, "generations"), f"at most 999 (got {design.generations})"
+    most = study.replicates if design.most is None else design.most
+    if most < study.replicates:
+        yield (*at, "most"), f"is 'replicates' or more, which is {study.replicates} (got {most})"
+    if most > MOST_REPLICATES:
+        yield (*at, "most"), f"at most 1 000 000 (got {most})"
+    combinations = math.prod(map(len, study.factors.values()))
+    places = combinations * (design.generations * design.size + design.finalists) * max(most, design.verdict)
+    if places > MOST_PLACES:
+        yield at, f"may take {places:,} runs; at most {MOST_PLACES:,} are planned: ask for fewer"
+
+
 def _design_problems(scenario: Scenario, base: Scenario) -> list[Problem]:
     """Faults of the ranges of a design: both ends of each must be legal."""
     assert scenario.study is not None
@@ -382,6 +472,19 @@ def _design_problems(scenario: Scenario, base: Scenario) -> list[Problem]:
         except ScenarioError as error:
             problems += [_in_level(scenario, path, problem) for problem in error.problems]
     return problems
+
+
+def _short_problems(scenario: Scenario, base: Scenario) -> list[Problem]:
+    """What cannot be in the short runs of halving."""
+    halving = scenario.study.halving if scenario.study is not None else None
+    if halving is None or halving.duration is None:
+        return []
+    try:
+        base.assign({"run.duration": str(halving.duration)})
+    except ScenarioError as error:
+        path: Where = ("study", "halving", "duration")
+        return [_in_level(scenario, path, problem) for problem in error.problems]
+    return []
 
 
 def _in_level(scenario: Scenario, path: Where, problem: Problem) -> Problem:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -31,7 +30,9 @@ from weirlab.fields.values import (
     PositiveSpan,
 )
 from weirlab.scenario.plan.conditions import Condition, as_condition
-from weirlab.scenario.plan.design import AnyDesign
+from weirlab.scenario.plan.contest import Halving
+from weirlab.scenario.plan.design import AnyDesign, Optimise
+from weirlab.scenario.plan.levels import Factors, Level, label, thawed
 from weirlab.scenario.plan.precision import Compare, Until
 from weirlab.scenario.plan.presets import PRESETS, Terms
 from weirlab.scenario.plan.strict import strictly
@@ -269,92 +270,6 @@ class Campaign(Model):
     """The parts of a cycle."""
 
 
-@dataclass(frozen=True)
-class Level:
-    """One level of a factor: a set of assignments."""
-
-    name: str
-    assignments: Named[Any]
-    """Values by dotted path: text, None (which removes), tuples or mappings."""
-
-
-def _read_factor(value: object) -> Any:
-    if isinstance(value, dict):
-        for name, assignments in value.items():
-            if not isinstance(assignments, dict):
-                message = "is a mapping of paths to values, such as {run.seed: 2}, or {} for no change"
-                raise UnitError(f"level '{name}' {message}")
-    elif not isinstance(value, list | tuple):
-        raise UnitError(f"a factor is a list of values of one path, or levels by name (got '{value}')")
-    if not value:
-        raise UnitError("a factor needs at least one level")
-    return value
-
-
-def _levels(factors: dict[str, Any]) -> Named[tuple[Level, ...]]:
-    """Levels of each factor; those of a list are called after their values."""
-    read: dict[str, tuple[Level, ...]] = {}
-    for path, levels in factors.items():
-        if isinstance(levels, dict):
-            read[path] = tuple(Level(name, _frozen(given)) for name, given in levels.items())
-        elif levels and isinstance(levels[0], Level):
-            read[path] = tuple(levels)
-        else:
-            read[path] = tuple(Level(label(value), Named({path: _frozen(value)})) for value in levels)
-    return Named(read)
-
-
-def _frozen(value: Any) -> Any:
-    """`value` with nothing in it that could be changed."""
-    if isinstance(value, dict):
-        return Named({key: _frozen(item) for key, item in value.items()})
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
-
-def _thawed(value: Any) -> Any:
-    if isinstance(value, Named):
-        return {key: _thawed(item) for key, item in value.items()}
-    return list(map(_thawed, value)) if isinstance(value, tuple) else value
-
-
-def label(value: object) -> str:
-    """A level's name after its value."""
-    if value is None:
-        return "none"
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {label(item)}" for key, item in value.items())
-    return ", ".join(map(label, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _dump_factors(factors: Named[tuple[Level, ...]]) -> dict[str, dict[str, dict[str, Any]]]:
-    return {
-        name: {level.name: _thawed(level.assignments) for level in levels} for name, levels in factors.items()
-    }
-
-
-class _Factors:
-    """How pydantic reads and writes the factors of a study."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        factor = core_schema.no_info_plain_validator_function(_read_factor)
-        given = core_schema.dict_schema(core_schema.str_schema(), factor)
-        return core_schema.no_info_before_validator_function(
-            lambda value: dict(value) if isinstance(value, Named) else value,
-            core_schema.no_info_after_validator_function(_levels, given),
-            serialization=core_schema.plain_serializer_function_ser_schema(_dump_factors),
-        )
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        levels: dict[str, Any] = {"type": "object", "minProperties": 1}
-        levels["additionalProperties"] = {"type": "object"}
-        return {
-            "type": "object",
-            "additionalProperties": {"anyOf": [{"type": "array", "minItems": 1, "items": {}}, levels]},
-        }
-
-
 def _read_names(value: object) -> tuple[str, ...]:
     """Names of levels: one, or a list."""
     names = value if isinstance(value, list | tuple) else [value]
@@ -401,7 +316,10 @@ class Study(Model):
     """More replicates of a point, as long as its intervals are wider than asked. Absent: `replicates`."""
     compare: Compare | None = None
     """Differences between the levels of a factor, seed by seed. Absent: none."""
-    factors: Annotated[Named[tuple[Level, ...]], _Factors()] = Named()
+    halving: Halving | None = None
+    """Which points are best, by few runs of all and more of those that did well. Absent: all have the same
+    runs."""
+    factors: Annotated[Named[tuple[Level, ...]], Factors()] = Named()
     """Levels by path, or by a name of your own where each level is a set of assignments."""
     exclude: tuple[Annotated[Named[tuple[str, ...]], _Excluded()], ...] = ()
     """Combinations that are left out: those that have one of the levels named of each factor named."""
@@ -411,6 +329,18 @@ class Study(Model):
     """Points in a space of parameters, for each combination of the factors. Absent: these alone."""
     impossible: Literal["refuse", "list"] = "refuse"
     """Combinations of factors that cannot be: the study is refused, or they are listed with the reason."""
+
+    @property
+    def contest(self) -> Halving | Optimise | None:
+        """What the study is to find the best of, if anything."""
+        return self.design if isinstance(self.design, Optimise) else self.halving
+
+    @property
+    def names(self) -> list[str]:
+        """What its points differ in: factors, and parameters and choices of the design."""
+        design = self.design
+        more = design.names if isinstance(design, Optimise) else design.parameters if design else ()
+        return [*self.factors, *more]
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -434,7 +364,7 @@ class Study(Model):
 
     def known(self, names: Mapping[str, str], levels: Sequence[Level]) -> dict[str, str]:
         """What conditions may speak of at a combination: texts by factor, and by path that a level sets."""
-        paths = {path: label(_thawed(value)) for each in levels for path, value in each.assignments.items()}
+        paths = {path: label(thawed(value)) for each in levels for path, value in each.assignments.items()}
         return {**paths, **names}
 
     def has_row(self, known: Mapping[str, str], row: Mapping[str, str]) -> bool:
@@ -445,7 +375,7 @@ class Study(Model):
     @property
     def _of_rows(self) -> tuple[Condition, ...]:
         """Conditions that speak of parameters of the design."""
-        parameters = self.design.parameters if self.design is not None else ()
+        parameters = self.names[len(self.factors) :]
         return tuple(each for each in self.conditions if any(map(each.mentions, parameters)))
 
     def combinations(self) -> Iterator[tuple[int, dict[str, str], tuple[Level, ...]]]:

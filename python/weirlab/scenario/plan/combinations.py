@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from weirlab.errors import InputError, Problem, ScenarioError, UnsupportedError
 from weirlab.scenario.model import Scenario
 from weirlab.scenario.plan import Study
-from weirlab.scenario.plan.design import design_rows
+from weirlab.scenario.plan.design import Optimise, design_rows
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Point:
     """Name of the level by factor, and value by parameter of the design."""
     base: Scenario
     """The scenario at the levels of the factors."""
-    changes: Mapping[str, str] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
     """What the design changes in it."""
 
     @property
@@ -61,13 +62,18 @@ def possible(scenario: Scenario, check: Callable[[Scenario], object]) -> tuple[l
         assignments = {path: value for level in levels for path, value in level.assignments.items()}
         rows = list(design_levels(study, place))
         known = study.known(names, levels)
-        kept = [(number + i, row) for i, row in enumerate(rows) if study.has_row(known, row)]
+        chosen = isinstance(study.design, Optimise)  # under the conditions
+        kept = [(number + i, row) for i, row in enumerate(rows) if chosen or study.has_row(known, row)]
         number += len(rows)
         if not kept:
             continue
         try:
             at = base.assign(assignments) if assignments else base
-            made = [Point(each, names | row, at, row) for each, row in kept]
+            design = study.design
+            made = [
+                Point(each, names | row, at, design.changes(row) if isinstance(design, Optimise) else row)
+                for each, row in kept
+            ]
             check(made[0].scenario)
             points += made
         except ScenarioError as error:
@@ -96,6 +102,9 @@ def design_levels(study: Study, combination: int) -> Iterator[dict[str, str]]:
     """The values of the parameters of the design, by path; without one a single point without any."""
     if study.design is None:
         yield {}
+        return
+    if isinstance(study.design, Optimise):  # the middle stands for what is not chosen yet
+        yield study.design.levels([0.5] * len(study.design.parameters), [0] * len(study.design.choices))
         return
     parameters = study.design.parameters
     for row in design_rows(study.design, combination):

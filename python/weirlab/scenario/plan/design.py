@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -21,9 +22,12 @@ from weirlab.errors import MissingCapability, UnitError
 from weirlab.fields.base import BY_KIND, Model, Named
 from weirlab.fields.values import Count, Natural
 from weirlab.heavy import np
+from weirlab.scenario.plan.contest import Contest
+from weirlab.scenario.plan.levels import Factors, Level
 
 _ENDS = re.compile(r"\s*([-+.\deE_]+)\s*([^\d\s.][^.]*?)?\s*\.\.\s*([-+.\deE_]+)\s*([^\d\s.][^.]*?)?\s*")
-_WHOLE = ("B", "frames", "bit/s")
+_DECIMALS = {"B": 0, "frames": 0, "bit/s": 0, "ps": 0, "kB": 3, "kbit/s": 3, "ns": 3}
+"""Behind the point of a value, by unit: nothing is finer than 1 B, 1 bit/s or 1 ps."""
 
 
 def _read_ends(value: object) -> tuple[float, float, str]:
@@ -68,13 +72,14 @@ class ParameterRange(Model):
     """Whether equal steps are equal differences, or equal ratios."""
 
     def level(self, part: float) -> str:
-        """The value at `part`, 0 to 1, of the way, as a scenario file holds it. Bytes, frames and bit/s are
-        whole numbers."""
+        """The value at `part`, 0 to 1, of the way, as a scenario file holds it: six digits, and bytes, frames
+        and bit/s as whole numbers."""
         low, high, unit = self.between
         value = low * (high / low) ** part if self.scale == "logarithmic" else low + part * (high - low)
-        if unit in _WHOLE:
+        decimals = _DECIMALS.get(unit)
+        if decimals == 0:
             return f"{round(value)} {unit}"
-        return f"{value:.6g} {unit}".strip()
+        return f"{value if decimals is None else round(value, decimals):.6g} {unit}".strip()
 
     def part(self, level: str) -> float:
         """The part of the way, 0 to 1, at which a `level` lies, but for its rounding."""
@@ -137,10 +142,57 @@ class Sobol(_Design):
     """Base sample, a power of two; times the number of parameters and two: points."""
 
 
-AnyDesign = Annotated[LatinHypercube | Morris | Sobol, BY_KIND]
+class Optimise(_Design, Contest):
+    """Points that an evolution strategy chooses by the results of those before: what is best. Needs cmaes."""
+
+    kind: Literal["optimise"]
+    parameters: Annotated[Named[ParameterRange], _Parameters()] = Named()
+    """Ranges by the dotted path of the parameter."""
+    choices: Annotated[Named[tuple[Level, ...]], Factors()] = Named()
+    """What has no range, written like factors. A list of three numbers or more has their order, other levels
+    have none."""
+    generations: Count = 20
+    """How often new points are chosen by the results of those before; 999 at most."""
+    population: Count | None = None
+    """Points of a generation. Absent: 4 + 3 ln(parameters and choices)."""
+    most: Count | None = None
+    """Replicates of a point while its generation cannot be ranked. Absent: `study.replicates`."""
+
+    @property
+    def size(self) -> int:
+        """Points of a generation. Source: Hansen 2016, table 1."""
+        return self.population or 4 + math.floor(3 * math.log(len(self.parameters) + len(self.choices)))
+
+    @property
+    def names(self) -> list[str]:
+        """What is varied."""
+        return [*self.parameters, *self.choices]
+
+    def levels(self, parts: Sequence[float], places: Sequence[int]) -> dict[str, str]:
+        """The names of a point's levels, by parts of ranges and places among choices."""
+        ranged = {
+            name: given.level(part)
+            for (name, given), part in zip(self.parameters.items(), parts, strict=True)
+        }
+        return ranged | {
+            name: levels[place].name
+            for (name, levels), place in zip(self.choices.items(), places, strict=True)
+        }
+
+    def changes(self, levels: Mapping[str, str]) -> dict[str, Any]:
+        """What these levels set, by path."""
+        found: dict[str, Any] = {name: levels[name] for name in self.parameters}
+        for name, choices in self.choices.items():
+            found |= next(each.assignments for each in choices if each.name == levels[name])
+        return found
 
 
-def design_rows(design: LatinHypercube | Morris | Sobol, combination: int) -> np.ndarray:
+Sampled = LatinHypercube | Morris | Sobol
+"""Designs whose points are known before anything runs."""
+AnyDesign = Annotated[LatinHypercube | Morris | Sobol | Optimise, BY_KIND]
+
+
+def design_rows(design: Sampled, combination: int) -> np.ndarray:
     """The points of a combination of factors, as parts 0 to 1 of the ranges: shape (points, parameters).
 
     Raises MissingCapability without SALib where it is needed. Source: Morris 1991; Saltelli 2010.
