@@ -5,6 +5,7 @@ import tomllib
 from hashlib import sha256
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import weirlab
@@ -94,6 +95,31 @@ class TestPlots:
         page.mouse.dblclick(*middle(queue))
         page.wait_for_timeout(500)
         assert x_labels(plot(page, "port-rate")) == whole
+
+    def test_a_closer_look_at_a_long_series_shows_each_interval(self, open_page, tmp_path):
+        changes = {
+            "run.duration": "50 ms",
+            "record": {"out": {"queue": "switch-0->host-13", "every": "10 us"}},
+        }
+        records = weirlab.run(loads(SCENARIO), assign=changes, out=tmp_path / "long").records
+        page = open_page(write_report(tmp_path / "long", pictures=False).page)
+        queue = plot(page, "port-queue")
+        page.mouse.move(*middle(queue))
+        while (labels := sorted(x_labels(queue)))[-1] - labels[0] > 2:
+            page.mouse.wheel(0, -100)
+            page.wait_for_timeout(100)
+        page.wait_for_timeout(800)
+        left, right = labels[0], labels[-1]
+        wanted = records["intervals"].filter(pl.col("t_ps").is_between(left * 1e9, right * 1e9)).height
+        steps = """path => {
+            const width = path.closest("svg").viewBox.baseVal.width;
+            const places = path.getAttribute("d").match(/[\\d.-]+(?=,)/g).map(Number);
+            return new Set(places.filter(each => each > 0 && each < width)).size;
+        }"""
+        assert queue.locator(".plot .mark-line path").first.evaluate(steps) >= wanted > 30
+        page.mouse.dblclick(*middle(queue))
+        page.wait_for_timeout(500)
+        assert x_labels(plot(page, "port-queue"))[-1] == 50
 
     def test_an_entry_of_a_legend_shows_its_series_alone(self, opened):
         page = opened()

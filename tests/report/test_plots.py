@@ -4,13 +4,16 @@ import itertools
 import math
 import re
 import sys
+import zlib
+from base64 import b64decode
 from xml.etree import ElementTree
 
+import numpy as np
 import polars as pl
 import pytest
 
 from weirlab.errors import MissingCapability
-from weirlab.plots.series import POINTS, SERIES, delay_plots, delivery_plots, port_plots
+from weirlab.plots.series import FINE, POINTS, SERIES, delay_plots, delivery_plots, port_plots
 from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import (
     DARK,
@@ -56,6 +59,28 @@ def test_a_long_series_becomes_an_envelope_that_says_so(records):
     assert max(row["high"] for row in rows) == pytest.approx(rate.max())
     assert min(row["low"] for row in rows) == pytest.approx(rate.min())
     assert sum(row["mean"] for row in rows[1:-1]) / (len(rows) - 2) == pytest.approx(rate.mean(), rel=0.01)
+
+
+def test_a_closer_look_at_a_long_series_has_many_more_points_and_every_extreme(records):
+    made = records(ports=2, intervals=60_000)
+    plot = by_name(port_plots(made))["port-queue"]
+    closer = plot.closer
+    assert sum(closer["counts"]) <= FINE
+    assert (
+        "Each point stands for 188 intervals of 1 ms; on screen, a closer look shows 2 of them." in plot.note
+    )
+    raw = zlib.decompress(b64decode(closer["packed"]))
+    count = sum(closer["counts"])
+    ends = np.frombuffer(raw, "<f8", count)[: closer["counts"][0]].cumsum()
+    assert ends[-1] == pytest.approx(60.0)
+    mean, low, high = (
+        np.frombuffer(raw, "<u2", 3 * count, 8 * count).reshape(3, count) / 65_535 * closer["top"]
+    )
+    queue = made["intervals"]["queue_max_bytes"].to_numpy() / 1e3
+    assert high == pytest.approx(queue.reshape(-1, 2).max(axis=1), abs=closer["top"] / 60_000)
+    assert (low <= mean + 1e-9).all()
+    assert (mean <= high + 1e-9).all()
+    assert by_name(port_plots(records(ports=1, intervals=50)))["port-queue"].closer is None
 
 
 def test_replicates_become_a_band_of_the_same_size(records):

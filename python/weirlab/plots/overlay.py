@@ -59,7 +59,7 @@ def _overlaid(
 ) -> Plot:
     alt = altair()
     table = pl.concat(
-        [series.envelope(value).with_columns(run=pl.lit(run)) for run, series in recorded]
+        [series.envelope(value).drawn.with_columns(run=pl.lit(run)) for run, series in recorded]
     ).filter(pl.col("name").is_in(ports))
     time_factor, time_unit = scaled(float(table.select(pl.col("t_ps").max()).item()), "time")
     factor, unit = scaled(float(table.select(pl.col("mean").max()).item()), kind)

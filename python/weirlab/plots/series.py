@@ -10,17 +10,23 @@ One file: all of these plots are drawn by `_lines` of one `_Series`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import zlib
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import polars as pl
 
+from weirlab.heavy import np
 from weirlab.plots.style import LIGHT, Plot, altair, finished, rule, scaled, series_colors
 from weirlab.records import Records
 
 POINTS = 320
 """Most points of one line: about one for each 2.7 pixels."""
+FINE = 90_000
+"""Most points of all lines of a plot that a reader of a page can look closer at."""
 SERIES = 6
 """Most lines in one plot."""
 
@@ -71,7 +77,7 @@ def port_plots(records: Records, first: Sequence[int] = (), moments: Moments = (
             ),
         ),
     ]
-    if drops.get_column("high").max():
+    if drops.drawn.get_column("high").max():
         plots.append(
             _lines(
                 drops,
@@ -241,6 +247,37 @@ def delay_plots(records: Records) -> list[Plot]:
 
 
 @dataclass(frozen=True)
+class Envelope:
+    """What is drawn of a quantity; columns `name t_ps mean low high`."""
+
+    drawn: pl.DataFrame
+    closer: pl.DataFrame | None
+    """More points of the same, to look closer at; None where all are drawn."""
+
+    def packed(self, time_factor: float, factor: float) -> Mapping[str, Any] | None:
+        """The points to look closer at, for the script of pages: the ends of their intervals as differences
+        of doubles, and values as 65 535ths of the greatest."""
+        if self.closer is None:
+            return None
+        names = self.closer.get_column("name").unique(maintain_order=True).to_list()
+        parts = [self.closer.filter(name=name) for name in names]
+        top = _greatest(self.closer, "high") or 1.0
+        ends = [np.diff(part["t_ps"].to_numpy() * time_factor, prepend=0.0) for part in parts]
+        values = [
+            (part[column].fill_null(0.0).to_numpy() / top * 65_535).round().astype("<u2")
+            for column in ("mean", "low", "high")
+            for part in parts
+        ]
+        content = zlib.compress(b"".join(each.tobytes() for each in (*ends, *values)), 6)
+        return {
+            "names": names,
+            "counts": [part.height for part in parts],
+            "top": top * factor,
+            "packed": b64encode(content).decode(),
+        }
+
+
+@dataclass(frozen=True)
 class Envelopes:
     """Rows of a table by interval, with an id, a name and the length of each interval."""
 
@@ -293,11 +330,13 @@ class Envelopes:
         factor, unit = scaled(length, "time")
         return f"{length * factor:g} {unit}"
 
-    @property
-    def _step(self) -> int:
-        """How many consecutive intervals make one point."""
+    @cached_property
+    def _steps(self) -> tuple[int, int]:
+        """How many consecutive intervals make one point to look closer at, and how many of those one that is
+        drawn."""
         longest = int(self.rows.group_by("id", "replicate").len().select(pl.col("len").max()).item())
-        return math.ceil(longest / POINTS)
+        fine = math.ceil(longest * len(self.names) / FINE)
+        return fine, math.ceil(longest / fine / POINTS)
 
     def note(self, ends: str = "from the lowest to the highest", alone: str = "") -> str:
         """What was left out or put together; `ends` are those of the band, `alone` is said where nothing
@@ -314,8 +353,13 @@ class Envelopes:
             notes.append(f"Shown: {those}.")
         replicates = self.rows.get_column("replicate").n_unique()
         joined = []
-        if self._step > 1:
-            notes.append(f"Each point stands for {self._step} intervals of {self.every}.")
+        fine, points = self._steps
+        if fine * points > 1:
+            closer = "each" if fine == 1 else f"{fine}"
+            notes.append(
+                f"Each point stands for {fine * points} intervals of {self.every}; on screen, a closer look "
+                f"shows {closer} of them."
+            )
             joined.append("intervals")
         if replicates > 1:
             notes.append(f"{replicates} replicates.")
@@ -326,24 +370,33 @@ class Envelopes:
             notes.append(alone)
         return " ".join(notes)
 
-    def envelope(self, each: pl.Expr, *, high: pl.Expr | None = None) -> pl.DataFrame:
-        """Columns `name t_ps mean low high`: `each` is the value of an interval."""
-        table = (
-            self.rows.with_columns(
-                bin=pl.int_range(pl.len()).over("id", "replicate") // self._step, value=each
-            )
+    def envelope(self, each: pl.Expr, *, high: pl.Expr | None = None) -> Envelope:
+        """`each` is the value of an interval."""
+        fine, points = self._steps
+        closer = (
+            self.rows.with_columns(bin=pl.int_range(pl.len()).over("id", "replicate") // fine, value=each)
             .group_by("id", "name", "bin")
             .agg(
                 t_ps=pl.col("t_ps").max(),
+                length_ps=pl.col("length_ps").sum(),
                 mean=(pl.col("value") * pl.col("length_ps")).sum() / pl.col("length_ps").sum(),
                 low=pl.col("value").min(),
                 high=pl.col("value").max() if high is None else high.max(),
             )
+            .sort("id", "bin")
         )
-        starts = table.filter(pl.col("bin") == 0).with_columns(
-            bin=pl.lit(-1, table.schema["bin"]), t_ps=pl.lit(0, table.schema["t_ps"])
+        drawn = closer.group_by("id", "name", pl.col("bin") // points, maintain_order=True).agg(
+            pl.col("t_ps").max(),
+            mean=(pl.col("mean") * pl.col("length_ps")).sum() / pl.col("length_ps").sum(),
+            low=pl.col("low").min(),
+            high=pl.col("high").max(),
         )
-        return pl.concat([starts, table]).sort("id", "bin").drop("id", "bin")
+        starts = drawn.filter(pl.col("bin") == 0).with_columns(
+            bin=pl.lit(-1, drawn.schema["bin"]), t_ps=pl.lit(0, drawn.schema["t_ps"])
+        )
+        columns = ["name", "t_ps", "mean", "low", "high"]
+        shown = pl.concat([starts, drawn]).sort("id", "bin").select(columns)
+        return Envelope(shown, closer.select(columns) if points > 1 else None)
 
     def ceiling(self) -> float | None:
         """The line rate [bit/s] that all these ports share; None when they differ."""
@@ -352,7 +405,7 @@ class Envelopes:
 
 
 def _lines(
-    table: pl.DataFrame,
+    envelope: Envelope,
     series: Envelopes,
     *,
     kind: str | None,
@@ -367,6 +420,7 @@ def _lines(
     """Mean as a stepped line, lowest to highest as a band. A ceiling is drawn when values come near it, and
     moments as dashed lines with their names."""
     alt = altair()
+    table = envelope.drawn
     time_factor, time_unit = scaled(_greatest(table, "t_ps"), "time")
     largest = _greatest(table, "high")
     near = ceiling if ceiling is not None and largest > 0.5 * ceiling else None
@@ -404,7 +458,8 @@ def _lines(
     reported = [note or series.note(), "Dashed: events of the scenario." if marked else ""]
     note = " ".join(each for each in reported if each)
     height = _FLAT_HEIGHT if len(charts) == 1 and _is_flat(table) else _HEIGHT
-    return finished(charts, name=name, title=title, description=description, note=note, height=height)
+    plot = finished(charts, name=name, title=title, description=description, note=note, height=height)
+    return replace(plot, closer=envelope.packed(time_factor, factor))
 
 
 _HEIGHT, _FLAT_HEIGHT = 230, 90

@@ -145,7 +145,8 @@ class Figure:
     @property
     def data(self) -> str:
         """The specification as JSON that may stand in a script element."""
-        text = json.dumps(self.answering.vega, ensure_ascii=False, separators=(",", ":"))
+        content = {"vega": self.answering.vega, "closer": self.plot.closer}
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         return text.replace("</", "<\\/").replace("<!--", "<\\!--")
 
 

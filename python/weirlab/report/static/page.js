@@ -51,10 +51,81 @@
     return JSON.parse(found);
   };
 
+  // --- points of long series to look closer at ---
+
+  const unpacked = async ({ names, counts, top, packed }) => {
+    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+    const raw = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
+    let at = 0;
+    const column = (Kind, count) => {
+      const found = new Kind(raw, at, count);
+      at += found.byteLength;
+      return found;
+    };
+    const ends = counts.map((count) => {
+      let end = 0;
+      return column(Float64Array, count).map((length) => (end += length));
+    });
+    const lines = new Map(names.map((name, place) => [name, { top, ends: ends[place] }]));
+    for (const part of ["mean", "low", "high"]) names.forEach((name, place) => { lines.get(name)[part] = column(Uint16Array, counts[place]); });
+    return lines;
+  };
+
+  const after = (ends, time) => {
+    let [low, high] = [0, ends.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (ends[middle] < time) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+
+  const CLOSE = 640; // points of a line between the ends of what is looked at
+  const closer = (name, { top, ends, mean, low, high }, from, to) => {
+    const [first, last] = [after(ends, from), Math.min(ends.length - 1, after(ends, to))];
+    const step = Math.ceil((last - first + 1) / CLOSE);
+    const rows = [];
+    for (let start = first; start <= last; start += step) {
+      const end = Math.min(last, start + step - 1);
+      let [sum, least, most] = [0, Infinity, 0];
+      for (let i = start; i <= end; i++) {
+        sum += mean[i] * (ends[i] - (i ? ends[i - 1] : 0));
+        least = Math.min(least, low[i]);
+        most = Math.max(most, high[i]);
+      }
+      const scale = top / 65535;
+      rows.push({ name, t: ends[end], mean: sum / (ends[end] - (start ? ends[start - 1] : 0)) * scale, low: least * scale, high: most * scale });
+    }
+    return rows;
+  };
+
+  // Between the ends of the range stand finer points, outside of them those of the whole plot.
+  const refine = async (plot, range) => {
+    if (!plot.closer) return;
+    plot.lines ??= unpacked(plot.closer);
+    const [view, lines] = [plot.view, await plot.lines];
+    if (view !== plot.view) return;
+    for (const { name: source, values } of plot.spec.data) {
+      if (!values?.length || !("high" in values[0])) continue;
+      let rows = values;
+      if (range) {
+        const [from, to] = range;
+        rows = [...Map.groupBy(values, (row) => row.name)].flatMap(([name, drawn]) => {
+          const [left, right] = [drawn.filter((row) => row.t < from), drawn.filter((row) => row.t > to)];
+          return [...left, ...closer(name, lines.get(name), from, to), ...right];
+        });
+      }
+      view.data(source, rows.map((row) => ({ ...row })));
+    }
+    await view.runAsync();
+  };
+
   const draw = async (plot) => {
     plot.view?.finalize();
     const spec = painted(plot.text);
     spec.background = "transparent";
+    plot.spec = spec;
     const runtime = weirVega.parse(spec, null, { ast: true });
     plot.view = new weirVega.View(runtime, {
       expr: weirVega.expressionInterpreter,
@@ -76,7 +147,13 @@
     plot.place.setAttribute("aria-label", plot.figure.querySelector(":scope > svg").getAttribute("aria-label"));
     plot.extra = svg.viewBox.baseVal.width - plot.full;
     await fit(plot);
-    for (const name of plot.ranges) plot.view.addSignalListener(name, (signal, range) => shareRange(plot, name, range));
+    for (const name of plot.ranges) {
+      plot.view.addSignalListener(name, (signal, range) => {
+        shareRange(plot, name, range);
+        clearTimeout(plot.timer);
+        plot.timer = setTimeout(() => refine(plot, range), 120);
+      });
+    }
     plot.figure.classList.add("lively");
   };
 
@@ -105,7 +182,8 @@
     const place = Object.assign(document.createElement("div"), { className: "plot" });
     const data = figure.querySelector("script");
     data.before(place);
-    plots.push({ figure, place, text: data.textContent, view: null, ranges: [], widths: [] });
+    const { vega, closer } = JSON.parse(data.textContent);
+    plots.push({ figure, place, text: JSON.stringify(vega), closer, view: null, ranges: [], widths: [] });
     seen.observe(figure);
     new ResizeObserver(() => {
       const plot = plots.find((each) => each.figure === figure);
