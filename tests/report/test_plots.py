@@ -74,10 +74,10 @@ def test_a_closer_look_at_a_long_series_has_many_more_points_and_every_extreme(r
     ends = np.frombuffer(raw, "<f8", count)[: closer["counts"][0]].cumsum()
     assert ends[-1] == pytest.approx(60.0)
     mean, low, high = (
-        np.frombuffer(raw, "<u2", 3 * count, 8 * count).reshape(3, count) / 65_535 * closer["top"]
+        np.frombuffer(raw, "<u2", 3 * count, 8 * count).reshape(3, count) * closer["step"] + closer["base"]
     )
     queue = made["intervals"]["queue_max_bytes"].to_numpy() / 1e3
-    assert high == pytest.approx(queue.reshape(-1, 2).max(axis=1), abs=closer["top"] / 60_000)
+    assert high == pytest.approx(queue.reshape(-1, 2).max(axis=1), abs=closer["step"])
     assert (low <= mean + 1e-9).all()
     assert (mean <= high + 1e-9).all()
     assert by_name(port_plots(records(ports=1, intervals=50)))["port-queue"].closer is None

@@ -35,9 +35,14 @@ Moments = Sequence[tuple[int, str]]
 """Times [ps] at which something happened to the network, and what."""
 
 
-def port_plots(records: Records, first: Sequence[int] = (), moments: Moments = ()) -> list[Plot]:
-    """Rate, queue and drops of the ports with series, those of `first` and the busiest; nothing where no port
-    was recorded."""
+def port_plots(
+    records: Records,
+    first: Sequence[int] = (),
+    moments: Moments = (),
+    set_points: Mapping[str, float] | None = None,
+) -> list[Plot]:
+    """Rate, queue and drops of the ports with series, those of `first` and the busiest, and queues above the
+    `set_points` [B] of ports by name; nothing where no port was recorded."""
     series = Envelopes.of(records, "intervals", "port", first=first)
     if not series.names:
         return []
@@ -77,6 +82,7 @@ def port_plots(records: Records, first: Sequence[int] = (), moments: Moments = (
             ),
         ),
     ]
+    plots += _excess(series, each_queue, set_points or {}, moments)
     if drops.drawn.get_column("high").max():
         plots.append(
             _lines(
@@ -91,6 +97,38 @@ def port_plots(records: Records, first: Sequence[int] = (), moments: Moments = (
             )
         )
     return plots
+
+
+def _excess(
+    series: Envelopes, each_queue: pl.Expr, set_points: Mapping[str, float], moments: Moments
+) -> list[Plot]:
+    """What the queues were above their set points, which is what congestion notification answers to."""
+    names = [name for name in series.names if name in set_points]
+    if not names:
+        return []
+    rows = series.rows.filter(pl.col("name").is_in(names))
+    series = replace(series, rows=rows, names=names, shown_of=len(names), chosen=0)
+    point = pl.col("name").replace_strict(set_points, return_dtype=pl.Float64, default=None)
+    levels = sorted({set_points[name] for name in names})
+    factor, unit = scaled(levels[-1], "bytes")
+    level = " to ".join(dict.fromkeys(f"{each * factor:.4g}" for each in (levels[0], levels[-1])))
+    return [
+        _lines(
+            series.envelope(each_queue - point, high=pl.col("queue_max_bytes").cast(pl.Float64) - point),
+            series,
+            kind="bytes",
+            moments=moments,
+            name="port-excess",
+            title=f"Queue of {series.what} above its set point of {level} {unit}",
+            y_title="above the set point",
+            description=f"What the queue of {series.listed} was above its set point over time, or below it.",
+            note=series.note(
+                "from the lowest mean to the largest queue",
+                alone="Line: mean over time; band: up to the largest queue within each interval.",
+            ),
+            least=True,
+        )
+    ]
 
 
 def delivery_plots(records: Records, moments: Moments = ()) -> list[Plot]:
@@ -256,15 +294,17 @@ class Envelope:
 
     def packed(self, time_factor: float, factor: float) -> Mapping[str, Any] | None:
         """The points to look closer at, for the script of pages: the ends of their intervals as differences
-        of doubles, and values as 65 535ths of the greatest."""
+        of doubles, and values as 16 bits between the extremes of all."""
         if self.closer is None:
             return None
         names = self.closer.get_column("name").unique(maintain_order=True).to_list()
         parts = [self.closer.filter(name=name) for name in names]
-        top = _greatest(self.closer, "high") or 1.0
+        base = min(0.0, float(self.closer.select(pl.col("low").min()).item()))
+        top = _greatest(self.closer, "high")
+        span = top - base or 1.0
         ends = [np.diff(part["t_ps"].to_numpy() * time_factor, prepend=0.0) for part in parts]
         values = [
-            (part[column].fill_null(0.0).to_numpy() / top * 65_535).round().astype("<u2")
+            ((part[column].fill_null(0.0).to_numpy() - base) / span * 65_535).round().astype("<u2")
             for column in ("mean", "low", "high")
             for part in parts
         ]
@@ -272,7 +312,8 @@ class Envelope:
         return {
             "names": names,
             "counts": [part.height for part in parts],
-            "top": top * factor,
+            "base": base * factor,
+            "step": span * factor / 65_535,
             "packed": b64encode(content).decode(),
         }
 
@@ -416,9 +457,10 @@ def _lines(
     ceiling: float | None = None,
     note: str = "",
     moments: Moments = (),
+    least: bool = False,
 ) -> Plot:
     """Mean as a stepped line, lowest to highest as a band. A ceiling is drawn when values come near it, and
-    moments as dashed lines with their names."""
+    moments as dashed lines with their names. With `least`, values may be below 0, which has a line."""
     alt = altair()
     table = envelope.drawn
     time_factor, time_unit = scaled(_greatest(table, "t_ps"), "time")
@@ -429,7 +471,8 @@ def _lines(
     data = table.select("name", *columns, t=pl.col("t_ps") * time_factor)
     crowded = len(series.names) > 2 and bool((data.get_column("low") < data.get_column("high")).any())
     y_title = unit if crowded else f"{y_title} [{unit}]" if kind else y_title
-    domain = [0, 1.05 * max(largest, near or 0.0) * factor or 1.0]
+    lowest = min(0.0, 1.05 * float(table.select(pl.col("low").min()).item())) * factor if least else 0
+    domain = [lowest, 1.05 * max(largest, near or 0.0) * factor or 1.0]
     rows = [[name] for name in series.names] if crowded else [series.names]
     end_ps = _greatest(table, "t_ps")
     marked = [(at_ps * time_factor, at_ps / end_ps, text) for at_ps, text in moments if at_ps <= end_ps]
@@ -447,6 +490,7 @@ def _lines(
         scale = alt.Scale(domain=domain, nice=False)
         axis = alt.Axis(tickCount=3) if crowded else alt.Axis()
         layers: list[Any] = [] if near is None else rule(near * factor, f"line rate {near * factor:g} {unit}")
+        layers += rule(0.0, "") if least else []
         layers += [
             base.mark_area(opacity=0.22, interpolate="step-before").encode(
                 y=alt.Y("low:Q", title=y_title, scale=scale, axis=axis), y2="high:Q"

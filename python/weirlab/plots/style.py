@@ -101,7 +101,7 @@ class Plot:
     """What was left out or summarised."""
     colors: Mapping[str, str] = field(default_factory=dict)
     """Those of series by name, where they are others than in the drawing: see `alike`."""
-    closer: Mapping[str, Any] | None = None
+    closer: Mapping[str, Any] | None = field(default=None, repr=False)
     """More points of long series, which a page shows where its reader looks closer."""
 
     @cached_property

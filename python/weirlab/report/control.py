@@ -6,7 +6,7 @@ import polars as pl
 
 from weirlab.plots.style import scaled
 from weirlab.records import Records
-from weirlab.report.page import Block, Column, Section, Table, number
+from weirlab.report.page import Block, Code, Column, Section, Table, Text, number, percent
 from weirlab.report.shared import time_text
 from weirlab.scenario.file.problems import listed
 
@@ -82,6 +82,38 @@ def storms(records: Records) -> list[str]:
     ]
 
 
+_MOST_LINES = 60
+_DEEPEST = 12
+
+
+def _tree(records: Records) -> Code:
+    """Who stopped whom in the first replicate, from the roots outward, those that stood longest first."""
+    names = dict(records["port_names"].select("port", "name").iter_rows())
+    rows = records["hold_causes"].filter(pl.col("replicate") == pl.col("replicate").min())
+    end_ps = int(records["runs"].get_column("end_ps")[0])
+    stopped: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+    for row in rows.sort("stopped_ps", descending=True, maintain_order=True).iter_rows(named=True):
+        key = (row["root_port"], row["class"], row["cause_port"])
+        stopped.setdefault(key, []).append((row["port"], row["stopped_ps"]))
+    lines: list[str] = []
+
+    def below(root: int, class_: int, port: int, above: tuple[int, ...], indent: str) -> None:
+        found = [each for each in stopped.get((root, class_, port), []) if each[0] not in above]
+        for number_, (held, time_ps) in enumerate(found):
+            is_last = number_ == len(found) - 1
+            share = percent(time_ps / end_ps)
+            lines.append(f"{indent}{'└' if is_last else '├'}─ {names[held]}  {share} of the time")
+            if len(above) < _DEEPEST:
+                below(root, class_, held, (*above, held), f"{indent}{'   ' if is_last else '│  '}")
+
+    roots = dict.fromkeys((root, class_) for root, class_, _ in stopped)
+    for root, class_ in roots:
+        lines.append(f"{names[root]}, class {class_}")
+        below(root, class_, root, (root,), "")
+    more = len(lines) - _MOST_LINES
+    return Code("\n".join([*lines[:_MOST_LINES], *([f"… and {more} more lines"] if more > 0 else [])]))
+
+
 def _cause_table(records: Records) -> Table:
     names = records["port_names"]
     rows = (
@@ -152,6 +184,7 @@ def control_sections(records: Records) -> list[Section]:
         held = _hold_table(records)
         blocks += [held] if held.rows else []
     if "hold_causes" in records and records["hold_causes"].height:
+        blocks += [Text("Tree of pauses: each port was stopped because of the one above it."), _tree(records)]
         blocks.append(_cause_table(records))
     if "buffer_inputs" in records and records["buffer_inputs"].height:
         blocks.append(_input_table(records))

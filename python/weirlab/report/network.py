@@ -128,7 +128,7 @@ def totals(records: Records, count: int) -> Totals:
         utilisation=_thousandths(bits / (pl.col("rate_bps").cast(pl.Float64) * end_ps)),
         drops=pl.col("drops"),
         queue=pl.col("queue_max_bytes"),
-        paused=_thousandths(pl.col("paused_ps").cast(pl.Float64) / end_ps),
+        paused=_thousandths(pl.lit(_held_ps(records, places)) / end_ps),
     )
 
     def column(name: str) -> Any:
@@ -137,6 +137,43 @@ def totals(records: Records, count: int) -> Totals:
         return values
 
     return Totals(*(column(name) for name in ("utilisation", "drops", "queue", "paused")))
+
+
+def _held_ps(records: Records, ports: Any) -> pl.Series:
+    """For how long PAUSE held each port in the first replicate, or PFC the class that it held longest."""
+    rows = records["ports"].filter(pl.col("replicate") == 0).select("port", "paused_ps")
+    if "holds" in records:
+        held = records["holds"].filter(pl.col("replicate") == 0).group_by("port").agg(pl.col("held_ps").max())
+        rows = rows.join(held, on="port", how="left").with_columns(
+            paused_ps=pl.max_horizontal("paused_ps", "held_ps")
+        )
+    known = dict(rows.select("port", "paused_ps").iter_rows())
+    return pl.Series([known[port] for port in ports], dtype=pl.Float64)
+
+
+def _holds(records: Records) -> dict[int, str]:
+    """What is said of each port that PFC held in the first replicate: classes, and because of whom."""
+    if "holds" not in records or records["holds"].is_empty():
+        return {}
+    end_ps = float(records["runs"].get_column("end_ps")[0])
+    names = records["port_names"].select("port", root="name")
+    held = records["holds"].filter(pl.col("replicate") == 0, pl.col("held_ps") > 0)
+    causes = (
+        records["hold_causes"]
+        .filter(pl.col("replicate") == 0)
+        .sort("stopped_ps", descending=True)
+        .unique(["port", "class"], keep="first", maintain_order=True)
+        .join(names.rename({"port": "root_port"}), on="root_port", how="left")
+        .select("port", "class", "root")
+    )
+    said: dict[int, list[str]] = {}
+    rows = held.join(causes, on=["port", "class"], how="left").sort("port", "class")
+    for port, class_, held_ps, root in rows.select("port", "class", "held_ps", "root").iter_rows():
+        because = f", mostly because of {root}" if root is not None else ""
+        said.setdefault(port, []).append(
+            f"class {class_} held for {percent(held_ps / end_ps)} of the run{because}"
+        )
+    return {port: "; ".join(each) for port, each in said.items()}
 
 
 def series(records: Records) -> Series | None:
@@ -216,7 +253,10 @@ def _picture(run: Run, layout: Layout, senders: frozenset[str], receivers: froze
     )
     parts = svg_parts(picture, [f"c{level(each)}" for each in load], kinds, bars)
     svg = _svg(picture, words, parts)
-    data = _data(layout, picture, whole, steps, kinds) | {"flows": _flows(run, layout)}
+    data = _data(layout, picture, whole, steps, kinds) | {
+        "flows": _flows(run, layout),
+        "holds": _holds(run.records),
+    }
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return Network(
         "Load of links in the whole run", _note(run, picture, steps), svg, text.replace("<", "\\u003c")

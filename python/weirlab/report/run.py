@@ -6,10 +6,12 @@ One file: each table and sentence is a function of one run's records.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
 
+from weirlab.errors import WeirlabError
 from weirlab.evaluation import evaluated
 from weirlab.heavy import np
 from weirlab.measures.rows import frame_counts
@@ -67,6 +69,7 @@ def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tup
     )
     from weirlab.report.connections import connection_sections
     from weirlab.report.hotspots import hotspot_section
+    from weirlab.report.messages import message_sections
     from weirlab.report.network import network_sections
     from weirlab.report.sequence import run_sequences
 
@@ -77,7 +80,7 @@ def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tup
     plots = [
         *delivery_plots(records, moments),
         *connection_plots(records, moments),
-        *port_plots(records, hot, moments),
+        *port_plots(records, hot, moments, _set_points(run.scenario)),
         *limiter_plots(records, moments),
         *delay_plots(records),
     ]
@@ -90,7 +93,8 @@ def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tup
     if run.scenario.measure:
         told = [Text(each) for each in replicates_told(run.records, evaluation.values)]
         sections.append(Section("Measures", [measure_table(evaluation.values), *told]))
-    sections += [*hotspots, *network_sections(run)]
+    messages, of_messages = message_sections(records)
+    sections += [*hotspots, *network_sections(run), *messages]
     if plots:
         sections.append(Section("Over time", [figure(plot) for plot in plots]))
     sections += [
@@ -117,7 +121,7 @@ def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tup
         footer=footer(run.provenance),
         story=run_story(records, run.scenario),
     )
-    return page, [*hotspot_plots, *plots, *([] if sequence is None else [sequence[1]])]
+    return page, [*hotspot_plots, *of_messages, *plots, *([] if sequence is None else [sequence[1]])]
 
 
 def _moments(scenario: Scenario) -> list[tuple[int, str]]:
@@ -125,6 +129,19 @@ def _moments(scenario: Scenario) -> list[tuple[int, str]]:
     begins = [(event.when.ps, f"{name} begins") for name, event in scenario.events.items()]
     ends = [(event.until.ps, f"{name} ends") for name, event in scenario.events.items() if event.until]
     return sorted([*begins, *ends])
+
+
+def _set_points(scenario: Scenario) -> dict[str, float]:
+    """Set points [B] of the queues that notify senders, by port."""
+    from weirlab.analysis.outcome import set_point_bytes
+    from weirlab.analysis.queues import controlled_queues
+
+    point = set_point_bytes(scenario)
+    if point is None:
+        return {}
+    with suppress(WeirlabError):  # theory has no place for some of what can be simulated
+        return {each.port: float(point) for each in controlled_queues(scenario)}
+    return {}
 
 
 def run_sentences(records: Records, *, kept: bool) -> list[str]:

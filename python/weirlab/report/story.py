@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import polars as pl
 
 from weirlab.plots.style import scaled
@@ -11,6 +13,7 @@ from weirlab.report.shared import time_text
 from weirlab.scenario import Scenario
 
 _TAIL = 0.99
+_FOR_TAIL = 100
 
 
 def run_story(records: Records, scenario: Scenario) -> list[str]:
@@ -18,9 +21,9 @@ def run_story(records: Records, scenario: Scenario) -> list[str]:
     from weirlab.report.run import run_sentences
 
     first = run_sentences(records, kept=scenario.run.flows)[0]
-    said = [first, _bottleneck(records), _pauses(records)]
+    said = [first, _bottleneck(records), _pauses(records), _holds(records)]
     if scenario.run.flows:
-        said.append(_delays(records))
+        said.append(_messages(records) or _delays(records))
     return [each for each in said if each]
 
 
@@ -71,6 +74,47 @@ def _pauses(records: Records) -> str:
     if held.height == 1:
         return f"PAUSE held {most['port_name']} for {share} of the time."
     return f"PAUSE held {held.height} ports, {most['port_name']} longest: {share} of the time."
+
+
+def _holds(records: Records) -> str:
+    """Which port PFC stopped for longest, and the output where that began."""
+    if "hold_causes" not in records or records["hold_causes"].is_empty():
+        return ""
+    end_ps = float(records["runs"].get_column("end_ps").cast(pl.Float64).sum())
+    names = records["port_names"].select(root_port="port", root="name")
+    rows = (
+        records.named("hold_causes")
+        .join(names, on="root_port")
+        .group_by("port_name", "class", "root", maintain_order=True)
+        .agg(pl.col("stopped_ps").sum())
+        .sort("stopped_ps", descending=True, maintain_order=True)
+    )
+    most = rows.row(0, named=True)
+    count = rows.select("port_name", "class").n_unique()
+    others = f" (and {count - 1} more)" if count > 1 else ""
+    return (
+        f"Flow control stopped class {most['class']} at {most['port_name']}{others} for "
+        f"{percent(float(most['stopped_ps']) / end_ps)} of the time, because of {most['root']}."
+    )
+
+
+def _messages(records: Records) -> str:
+    """How much slower messages were than in an empty network, and how many have not ended."""
+    if "messages" not in records or records["messages"].is_empty():
+        return ""
+    taken = (pl.col("delivered_ps") - pl.col("start_ps")).cast(pl.Float64) / pl.col("ideal_ps")
+    rows = records["messages"].select(slowdown=taken).get_column("slowdown").sort(nulls_last=True)
+    left = rows.null_count()
+    middle = rows[(len(rows) - 1) // 2]
+    if middle is None:
+        return f"{number(left)} of {number(len(rows))} messages have not ended."
+    last = f"; {number(left)} have not ended" if left else ""
+    tail = None if len(rows) < _FOR_TAIL else rows[math.ceil(_TAIL * len(rows)) - 1]
+    slow = "" if tail is None else f", one in a hundred {number(tail, 3)} times and more"
+    return (
+        f"Half of {number(len(rows))} messages took up to {number(middle, 3)} times what they would in an "
+        f"empty network{slow}{last}."
+    )
 
 
 def _delays(records: Records) -> str:

@@ -9,7 +9,7 @@
     utilisation: "utilisation",
     queue: "queue",
     drops: "drops",
-    paused: "time held by PAUSE",
+    paused: "time held by flow control",
   };
 
   const made = (tag, properties = {}, ...children) => {
@@ -170,6 +170,7 @@
         facts.push(`longest queue ${bytes(at(busiest, "queue"))}`, `${at(busiest, "drops")} frames dropped`);
         if (most.paused && (!step || data.played)) facts.push(`${share(at(busiest, "paused"))} of the time held by PAUSE`);
       } else facts.push("not recorded over time");
+      if (data.holds?.[busiest]) facts.push(data.holds[busiest]);
       const title = chosen.ports.length > 1 ? `${name(busiest)}, the first of ${chosen.words} by ${measures[measure]}` : chosen.words;
       panel.replaceChildren(made("p", {}, made("b", { textContent: title }), ` (${span()}): ${facts.join(", ")}.`));
       if (series?.row.has(busiest)) {

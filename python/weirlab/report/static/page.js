@@ -53,7 +53,7 @@
 
   // --- points of long series to look closer at ---
 
-  const unpacked = async ({ names, counts, top, packed }) => {
+  const unpacked = async ({ names, counts, base, step, packed }) => {
     const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
     const raw = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
     let at = 0;
@@ -66,7 +66,7 @@
       let end = 0;
       return column(Float64Array, count).map((length) => (end += length));
     });
-    const lines = new Map(names.map((name, place) => [name, { top, ends: ends[place] }]));
+    const lines = new Map(names.map((name, place) => [name, { base, step, ends: ends[place] }]));
     for (const part of ["mean", "low", "high"]) names.forEach((name, place) => { lines.get(name)[part] = column(Uint16Array, counts[place]); });
     return lines;
   };
@@ -82,7 +82,7 @@
   };
 
   const CLOSE = 640; // points of a line between the ends of what is looked at
-  const closer = (name, { top, ends, mean, low, high }, from, to) => {
+  const closer = (name, { base, step: unit, ends, mean, low, high }, from, to) => {
     const [first, last] = [after(ends, from), Math.min(ends.length - 1, after(ends, to))];
     const step = Math.ceil((last - first + 1) / CLOSE);
     const rows = [];
@@ -94,8 +94,8 @@
         least = Math.min(least, low[i]);
         most = Math.max(most, high[i]);
       }
-      const scale = top / 65535;
-      rows.push({ name, t: ends[end], mean: sum / (ends[end] - (start ? ends[start - 1] : 0)) * scale, low: least * scale, high: most * scale });
+      const value = (count) => base + count * unit;
+      rows.push({ name, t: ends[end], mean: value(sum / (ends[end] - (start ? ends[start - 1] : 0))), low: value(least), high: value(most) });
     }
     return rows;
   };
