@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from weirlab.cli.campaign_words import CampaignWords
 from weirlab.cli.emulate import _file_and_command
 from weirlab.cli.link import Link, link_words, write_scenario
 from weirlab.cli.meters import DelayMeter, Gauge, delay_line, meter_line
@@ -136,6 +137,29 @@ def test_what_is_wrong_in_a_mapping_is_told_with_its_place(up, error, message):
     with pytest.raises(error) as caught:
         Link.of([up], None, rate="20mbit", delay="5ms").scenario({})
     assert message in str(caught.value)
+
+
+def test_a_missing_field_without_an_option_is_reported_with_what_adds_it():
+    words = CampaignWords(congestion_control="rapid")
+    with pytest.raises(ScenarioError) as caught:
+        words.over(Link.of(None, None, rate="20mbit", delay="5ms"), {})
+    path = "traffic.up.transport.congestion_control.estimator"
+    assert caught.value.problems[-1].path == "--congestion-control"
+    assert f"add --set {path}=" in caught.value.problems[-1].message
+
+
+def test_a_fault_of_an_assignment_is_reported_at_its_path():
+    path = "testbed.hops.path.forward.queue"
+    with pytest.raises(ScenarioError) as caught:
+        Link.of(None, None, rate="20mbit", delay="5ms").scenario({f"{path}.kind": "red"})
+    assert {problem.path for problem in caught.value.problems} == {f"{path}.min", f"{path}.max"}
+
+
+def test_a_wrong_time_of_all_transfers_is_one_fault():
+    with pytest.raises(ScenarioError) as caught:
+        CampaignWords(lasts="3").over(Link.of(None, None, rate="20mbit", delay="5ms"), {})
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.message[:16]) == ("--for", "write a duration")
 
 
 def test_an_option_of_both_ways_takes_a_mapping_as_well():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weirlab.cli.frame import field_value, tell
+from weirlab.errors import InputError, Problem, ScenarioError
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
@@ -151,6 +152,8 @@ class Link:
                 names = {_path(pair)[0] for text in given for pair in _pairs(text)}
                 if field in names:
                     return ".".join([f"{option} {field}", *rest])
+                if field not in self.both:
+                    return path
                 # Where the directions differ, one has the fault.
                 way = "near to far" if direction == "forward" else "far to near"
                 option = self._both(field, ".".join(rest))
@@ -159,7 +162,7 @@ class Link:
 
     def _both(self, field: str, inner: str) -> str:
         """The option of both ways in which a field of a field stands, or how it is written there."""
-        given, stands_for = self.both.get(field, ""), _STANDS_FOR.get(field)
+        given, stands_for = self.both[field], _STANDS_FOR.get(field)
         if inner and given.startswith("{"):
             return f"--{field} {inner}"
         alone = inner in ("", stands_for)
@@ -173,7 +176,6 @@ def from_words(
 
     Raises ScenarioError, in which places are as `option_of` has them; a fault with one place is told once.
     """
-    from weirlab.errors import Problem, ScenarioError
     from weirlab.scenario import loads
     from weirlab.scenario.network.path import path_plan
 
@@ -182,15 +184,20 @@ def from_words(
         path_plan(scenario)  # which reads traces
         return scenario
     except ScenarioError as error:
-        reported = {(problem.message, option_of(problem.path)): None for problem in error.problems}
-        raise ScenarioError([Problem(message, path=option) for message, option in reported]) from None
+        reported = {_in_options(problem, option_of(problem.path)): None for problem in error.problems}
+        raise ScenarioError(list(reported)) from None
+
+
+def _in_options(problem: Problem, option: str) -> Problem:
+    """A problem at an option; a field that is missing there, and has no option of its own, by its path."""
+    lost = problem.message.startswith("is missing") and option.startswith("--") and " " not in option
+    return Problem(problem.message + f"; add --set {problem.path}=..." * lost, path=option)
 
 
 def write_scenario(scenario: Scenario, file: Path) -> None:
     """Keep a scenario as a file, from which it can be started wherever that lies. Raises InputError where
     there is one, and WeirlabError where none can be.
     """
-    from weirlab.errors import InputError
     from weirlab.files import whole
     from weirlab.scenario.file.moving import movable
 
@@ -226,8 +233,6 @@ def _path(pair: str) -> list[str]:
 
 def _add(fields: dict[str, Any], option: str, pair: str) -> None:
     """Add what a pair says to the fields of a line. Raises InputError where it is none."""
-    from weirlab.errors import InputError
-
     _, equals, value = pair.partition("=")
     path = _path(pair)
     if not equals or not all(path):
@@ -246,8 +251,6 @@ def _add(fields: dict[str, Any], option: str, pair: str) -> None:
 
 def _as_mapping(value: Any, option: str, path: Sequence[str]) -> dict[str, Any]:
     """A copy of what a field holds, to add fields to."""
-    from weirlab.errors import InputError
-
     if value is None or isinstance(value, dict):
         return dict(value or {})
     raise InputError(f"{option} {'.'.join(path)}: is {value} already, and has no fields; write one of both")

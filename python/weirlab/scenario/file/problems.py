@@ -88,11 +88,22 @@ def explain(error: ValidationError, root: type[Model], tree: Node) -> list[Probl
         loc = fault["loc"]
         if loc not in misspelt and loc[:-1] in lacks:
             lacks[loc[:-1]].append(f"'{loc[-1]}' is missing{_meaning(fault, root)}")
-    reported = [fault for fault in found if fault["type"] != "missing" or fault["loc"][:-1] not in lacks]
+    reported = [
+        fault
+        for fault in found
+        if not (fault["type"] == "missing" and fault["loc"][:-1] in lacks)
+        and not (fault["type"] == "too_short" and _has_faulty_items(fault, found))
+    ]
     return [
         _problem(fault, root, tree, lacks.pop(fault["loc"][:-1], []) if fault in unknown else [])
         for fault in reported
     ]
+
+
+def _has_faulty_items(fault: Any, found: Iterable[Any]) -> bool:
+    """Whether a list that is too short has items that are not counted, as they have faults of their own."""
+    loc = fault["loc"]
+    return any(each["loc"][: len(loc)] == loc for each in found if each is not fault)
 
 
 def _without_names(found: Iterable[Any], root: type[Model]) -> list[Any]:
