@@ -4,7 +4,12 @@
 //! destination (where there is a choice), its size (where there is a choice) and the gap after it. Of bursts only the
 //! first frame has a destination to draw, and the gap after the last is followed by the length of the next burst.
 
-use crate::rng::{Chance, Stream, unit};
+mod geometric;
+mod stretch;
+
+pub use self::geometric::Geometric;
+use self::stretch::{Below, Stretch};
+use crate::rng::Stream;
 use crate::spec::{Departures, Destination, FrameSize, Source};
 use crate::units::{Bytes, Span, Time};
 
@@ -332,185 +337,10 @@ impl Periods {
     }
 }
 
-/// Draws of one source over many slots.
-struct Stretch<'a, R> {
-    next: &'a mut Time,
-    stop: Time,
-    end: u64,
-    slot: Span,
-    chance: &'a mut R,
-}
-
-impl<R: Chance> Stretch<'_, R> {
-    /// Runs `step` for each frame, from the slot of the next one on: it is given the slot and the source of chance, and
-    /// returns the slots to the frame after it.
-    #[inline(always)]
-    fn run(&mut self, mut step: impl FnMut(u64, &mut R) -> u64) {
-        if *self.next == Time::NEVER {
-            return;
-        }
-        let mut at = self.next.ps() / self.slot.ps();
-        let stop = self.stop.ps().div_ceil(self.slot.ps());
-        let end = self.end.min(stop);
-        // A copy stays in registers.
-        let mut chance = self.chance.clone();
-        while at < end {
-            at = at.saturating_add(step(at, &mut chance));
-        }
-        *self.chance = chance;
-        *self.next = if at >= stop { Time::NEVER } else { Time::from_ps(at * self.slot.ps()) };
-    }
-
-    /// Frames that are bursts of their own.
-    #[inline(always)]
-    fn single(&mut self, failures: &Geometric, destinations: Below, mut frame: impl FnMut(u64, u32, bool)) {
-        match failures.is_likely {
-            true => self.run(|at, chance| {
-                frame(at, destinations.draw(chance), true);
-                failures.of_likely(chance.next_u64()).saturating_add(1)
-            }),
-            false => self.run(|at, chance| {
-                frame(at, destinations.draw(chance), true);
-                failures.of_unlikely(chance.next_u64()).saturating_add(1)
-            }),
-        }
-    }
-
-    #[inline(always)]
-    fn bursts(&mut self, bursts: &mut Bursts, destinations: Below, mut frame: impl FnMut(u64, u32, bool)) {
-        let (idle, more) = (&bursts.idle, &bursts.more);
-        let (mut left, mut is_fresh, mut destination) = (bursts.left, bursts.is_fresh, bursts.destination);
-        self.run(|at, chance| {
-            if is_fresh {
-                destination = destinations.draw(chance);
-            }
-            left = left.saturating_sub(1);
-            is_fresh = left == 0;
-            frame(at, destination, is_fresh);
-            if !is_fresh {
-                return 1;
-            }
-            let idle = idle.of(chance.next_u64());
-            left = 1 + more.as_ref().map_or(0, |more| more.of(chance.next_u64()));
-            idle.saturating_add(1)
-        });
-        (bursts.left, bursts.is_fresh, bursts.destination) = (left, is_fresh, destination);
-    }
-}
-
-/// `word mod bound` without a division: its product with a rounded reciprocal is the quotient, or one less.
-#[derive(Clone, Copy)]
-struct Below {
-    bound: u64,
-    reciprocal: u64,
-}
-
-impl Below {
-    fn new(bound: u32) -> Below {
-        Below { bound: bound.into(), reciprocal: u64::MAX / u64::from(bound) }
-    }
-
-    #[inline(always)]
-    fn of(self, word: u64) -> u64 {
-        let quotient = ((u128::from(word) * u128::from(self.reciprocal)) >> 64) as u64;
-        let rest = word.wrapping_sub(quotient.wrapping_mul(self.bound));
-        if rest >= self.bound { rest - self.bound } else { rest }
-    }
-
-    /// As [`Stream::below`]; with one choice there is nothing to draw.
-    #[inline(always)]
-    fn draw(self, chance: &mut impl Chance) -> u32 {
-        if self.bound == 1 { 0 } else { self.of(chance.next_u64()) as u32 }
-    }
-}
-
 /// `now` plus `ps`; beyond the end of time there is nothing.
 #[inline]
 fn later(now: Time, ps: u64) -> Time {
     Time::from_ps(now.ps().saturating_add(ps))
-}
-
-/// Failures before the first success: `floor(ln u / ln(1 - p))` for `u` uniform in (0, 1).
-///
-/// Most draws are decided by comparing `u` with the first powers of `1 - p`, as the whole number of which it is a
-/// multiple; only the rest needs a logarithm.
-#[derive(Clone, Debug)]
-pub struct Geometric {
-    /// How many of the numbers that `u` is made of give one that does not exceed `(1 - p)^1 ..= (1 - p)^POWERS`.
-    bounds: [u64; POWERS],
-    /// `ln(1 - p)`.
-    log_failure: f64,
-    /// Whether the first try decides so often that a branch for each is predicted well.
-    is_likely: bool,
-}
-
-const POWERS: usize = 8;
-/// From about here on, searching is faster than counting.
-const LIKELY: f64 = 0.7;
-
-impl Geometric {
-    /// Successes with this probability, in (0, 1].
-    pub fn new(probability: f64) -> Geometric {
-        let failure = 1.0 - probability;
-        let mut power = 1.0;
-        let bounds = [(); POWERS].map(|()| {
-            power *= failure;
-            bound(power)
-        });
-        Geometric { bounds, log_failure: libm::log1p(-probability), is_likely: probability > LIKELY }
-    }
-
-    /// Failures before the next success.
-    #[inline]
-    pub fn draw(&self, stream: &mut Stream) -> u64 {
-        self.of(stream.next_u64())
-    }
-
-    /// Failures before the next success, for a word that was drawn.
-    #[inline(always)]
-    fn of(&self, word: u64) -> u64 {
-        if self.is_likely { self.of_likely(word) } else { self.of_unlikely(word) }
-    }
-
-    /// The bounds fall: the number of the first one that is reached.
-    #[inline(always)]
-    fn of_likely(&self, word: u64) -> u64 {
-        // The first two are counted: a branch on the first alone is often predicted wrongly.
-        let (first, rest) = self.bounds.split_at(2);
-        let few: usize = first.iter().map(|&bound| usize::from(word >> 11 < bound)).sum();
-        if few < first.len() {
-            return few as u64;
-        }
-        match rest.iter().position(|&bound| word >> 11 >= bound) {
-            Some(more) => (few + more) as u64,
-            None => self.of_many(word),
-        }
-    }
-
-    /// The bounds fall: counts those that are not reached.
-    #[inline(always)]
-    fn of_unlikely(&self, word: u64) -> u64 {
-        let failures: usize = self.bounds.iter().map(|&bound| usize::from(word >> 11 < bound)).sum();
-        if failures < POWERS { failures as u64 } else { self.of_many(word) }
-    }
-
-    #[inline(never)]
-    fn of_many(&self, word: u64) -> u64 {
-        (libm::log(unit(word)) / self.log_failure) as u64
-    }
-}
-
-/// How many numbers of 53 bits give a [`unit`] that does not exceed `power`, which is below 1.
-fn bound(power: f64) -> u64 {
-    let exceeds = |number: u64| unit(number << 11) > power;
-    let mut bound = (power * (1_u64 << 53) as f64) as u64;
-    while bound > 0 && exceeds(bound - 1) {
-        bound -= 1;
-    }
-    while bound < 1 << 53 && !exceeds(bound) {
-        bound += 1;
-    }
-    bound
 }
 
 /// Frame sizes that differ.

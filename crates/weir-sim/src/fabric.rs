@@ -3,7 +3,7 @@
 //! Every transmitter owns the frames in flight on its link, in order of arrival; only the first of them is an event.
 //! A port has an event only while something waits.
 //!
-//! Reading order: this file, the way of a frame over plain ports; `fed`, ports that pull their sources; `switch`, ports that are put together of
+//! Reading order: this file, who has the next event; `plain`, the way of a frame over plain ports; `fed`, ports that pull their sources; `switch`, ports that are put together of
 //! parts, with `managed`, `marks`, `overruns`, `notifying`, `pausing`, `wire`, and with shared memories `memories`, `buffers`, with pools `pools`, `storms`, `deadlocks`; `hosts`, with queues of
 //! their own; `open`, frames of messages; `tasks`, what is to happen later; `script`, what happens in the course of a run. The parts of which ports and hosts consist are in
 //! [`crate::control`]: they know no fabric.
@@ -19,6 +19,7 @@ mod notifying;
 mod open;
 mod overruns;
 mod pausing;
+mod plain;
 mod pools;
 mod report;
 mod script;
@@ -30,7 +31,7 @@ mod wire;
 use std::hint::black_box;
 
 use weir_core::network::PortSpec;
-use weir_core::queue::{ClassSet, Lane, Limit, Offer, Port};
+use weir_core::queue::{ClassSet, Lane, Limit, Port};
 use weir_core::rng::Seed;
 use weir_core::spec::Discipline;
 use weir_core::units::{Bytes, Time};
@@ -40,13 +41,11 @@ use crate::control::Control;
 use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
 use crate::forwarding::Forwarding;
-use crate::frames::{Body, Frame, FrameId, Kind, NO_END, NO_FRAME, Pool, Received};
+use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool, Received};
 use crate::line::{Line, Link, Role};
 use crate::open::Open;
 use crate::plan::Plan;
 use crate::probes::PortProbes;
-use crate::route::ARRIVED;
-use crate::route::{ASK, LOST, OPEN};
 use crate::script::Script;
 use crate::timer::{Alarm, Timer};
 use crate::wire::Wires;
@@ -366,66 +365,6 @@ impl<'p> Fabric<'p> {
         self.receivers[flow as usize] = agent;
     }
 
-    /// A frame arrives at a port.
-    #[inline(always)]
-    pub(crate) fn offer(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
-        if self.links[port as usize].noted {
-            return self.look_and_offer(port, id, size, lane);
-        }
-        self.offer_plain(port, id, size, lane);
-    }
-
-    /// The same, where there is something to look at first: an interval has ended, or the port is more than a plain one.
-    #[cold]
-    #[inline(never)]
-    fn look_and_offer(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
-        match self.links[port as usize].role {
-            Role::Switch => self.offer_switch(port, id, size, lane),
-            Role::Host => self.offer_host(port, id, size, lane),
-            Role::Plain | Role::Fed | Role::Unkept => {
-                self.look(port);
-                self.offer_plain(port, id, size, lane);
-            }
-        }
-    }
-
-    /// A frame arrives at a plain port.
-    #[inline(always)]
-    fn offer_plain(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
-        let (line, link) = (&mut self.lines[port as usize], &mut self.links[port as usize]);
-        if lane == Lane::Control && line.port.is_ahead() {
-            link.keep(&mut line.port, &mut self.frames, self.now);
-        }
-        match line.port.offer(self.now, id, size, lane) {
-            Offer::Sent { end } => {
-                let arrives = end + line.lag;
-                if link.append(&mut self.frames, id, arrives) {
-                    self.agenda.push(arrives, self.ports + port);
-                }
-            }
-            Offer::Waits => {
-                if let Some(due) = link.arm(line.port.due()) {
-                    self.agenda.push(due, port);
-                }
-            }
-            Offer::Dropped => self.drop_frame(id),
-        }
-    }
-
-    /// The port is about to be touched: writes the intervals that ended.
-    #[cold]
-    pub(crate) fn look(&mut self, port: u32) {
-        let (line, now) = (&mut self.lines[port as usize], self.now);
-        match self.links[port as usize].role {
-            Role::Host => self.look_host(port),
-            Role::Switch => _ = self.look_switch(port),
-            Role::Plain | Role::Fed | Role::Unkept if line.boundary <= now => {
-                line.boundary = self.port_probes.mark(port, now, &mut line.port);
-            }
-            Role::Plain | Role::Fed | Role::Unkept => {}
-        }
-    }
-
     /// Writes the intervals that are left at the end.
     pub(crate) fn finish_intervals(&mut self) {
         for port in 0..self.ports {
@@ -433,158 +372,6 @@ impl<'p> Fabric<'p> {
         }
         for reckoning in self.feeds.iter_mut().filter_map(|feed| feed.take_reckoning()) {
             reckoning.finish(&mut self.port_probes.log);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn drop_frame(&mut self, id: FrameId) {
-        self.drops[self.frames[id].leg as usize] += 1;
-        self.frames.free(id);
-    }
-
-    /// The transmitter of `port` is free and something waits.
-    #[inline(always)]
-    fn wake(&mut self, port: u32) {
-        if self.links[port as usize].noted {
-            return self.look_and_wake(port);
-        }
-        self.wake_plain(port);
-    }
-
-    /// The same, where there is something to look at first.
-    #[cold]
-    #[inline(never)]
-    fn look_and_wake(&mut self, port: u32) {
-        if self.links[port as usize].role == Role::Switch {
-            return self.serve_switch(port);
-        }
-        self.look(port);
-        self.wake_plain(port);
-    }
-
-    /// The transmitter of a plain port is free.
-    #[inline(always)]
-    fn wake_plain(&mut self, port: u32) {
-        let (line, link) = (&mut self.lines[port as usize], &mut self.links[port as usize]);
-        link.armed = false;
-        if let Some(sent) = line.port.wake(self.now) {
-            if sent.lane == Lane::Control {
-                self.set_out(port, sent.handle, sent.end);
-                return self.arm(port);
-            }
-            let arrives = sent.end + line.lag;
-            if link.append(&mut self.frames, sent.handle, arrives) {
-                self.agenda.push(arrives, self.ports + port);
-            }
-        }
-        if let Some(due) = link.arm(line.port.due()) {
-            self.agenda.push(due, port);
-        }
-    }
-
-    /// The transmission of a frame begins, and ends at `end`.
-    #[inline(always)]
-    pub(crate) fn launch(&mut self, port: u32, id: FrameId, end: Time) {
-        let arrives = end + self.lines[port as usize].lag;
-        if self.links[port as usize].append(&mut self.frames, id, arrives) {
-            self.agenda.push(arrives, self.ports + port);
-        }
-    }
-
-    /// The first frame in flight behind `port` has arrived.
-    #[inline(always)]
-    fn arrive(&mut self, port: u32) -> Option<u32> {
-        let link = &mut self.links[port as usize];
-        if link.role == Role::Host {
-            return self.arrive_from_host(port);
-        }
-        let id = link.head;
-        if id == NO_FRAME {
-            self.pull(port);
-            return None;
-        }
-        let frame = &mut self.frames[id];
-        frame.leg = frame.leg.wrapping_add(1);
-        let (next, then, leg, size, lane) = (frame.next, frame.then, frame.leg, frame.size(), frame.lane);
-        link.head = next;
-        if next != NO_FRAME {
-            self.agenda.push(then, self.ports + port);
-        } else if link.pulls() {
-            self.pull(port);
-        }
-        self.hops = self.hops.wrapping_add(1);
-        match self.forwarding.route[leg as usize] {
-            ARRIVED => return self.deliver(id),
-            ASK | LOST | OPEN => self.arrive_unknown(id, leg),
-            onward => self.offer(onward, id, size, lane),
-        }
-        None
-    }
-
-    /// The event of the link behind a host with queues of its own comes up.
-    #[inline(never)]
-    fn arrive_from_host(&mut self, port: u32) -> Option<u32> {
-        let id = self.take_arrived(port)?;
-        let frame = &mut self.frames[id];
-        frame.leg += 1;
-        let (leg, size, lane) = (frame.leg, frame.size(), frame.lane);
-        self.hops += 1;
-        match self.forwarding.route[leg as usize] {
-            ARRIVED => return self.deliver(id),
-            ASK | LOST | OPEN => self.arrive_unknown(id, leg),
-            onward => self.offer(onward, id, size, lane),
-        }
-        None
-    }
-
-    /// A frame has come to the end of its flow; returns the agent that acts on it.
-    #[inline]
-    pub(crate) fn deliver(&mut self, id: FrameId) -> Option<u32> {
-        if self.frames[id].kind != Kind::Data {
-            return self.deliver_special(id);
-        }
-        self.count_delivery(id);
-        self.frames.free_data(id);
-        None
-    }
-
-    /// The same, of a frame that is more than data.
-    fn deliver_special(&mut self, id: FrameId) -> Option<u32> {
-        let frame = self.frames[id];
-        let Frame { flow, kind, .. } = frame;
-        if kind == Kind::Notification {
-            self.receive_notification(id);
-            return None;
-        }
-        self.count_delivery(id);
-        let end = self.frames.end(id).unwrap_or(NO_END);
-        self.frames.free(id);
-        if kind == Kind::Marked {
-            self.receive_mark(flow, id);
-        }
-        if kind != Kind::Loaded {
-            return None;
-        }
-        let agent = self.receivers.get(flow as usize).copied().filter(|&agent| agent != NOBODY)?;
-        self.received = Some(Received { flow, size: frame.size(), end, body: self.frames.body(id) });
-        Some(agent)
-    }
-
-    #[inline]
-    fn count_delivery(&mut self, id: FrameId) {
-        let frame = &self.frames[id];
-        let (delay, size) = (self.now - frame.born, frame.size());
-        self.flows[frame.flow as usize].deliver(size, delay);
-        if let Some(watch) = &mut self.watch {
-            let planned = &self.plan.flows[frame.flow as usize];
-            let group = (!planned.returns).then_some(planned.traffic);
-            let ends_message = watch.on_delivery(self.now, frame.flow, group, size, delay, frame.kind != Kind::InBurst);
-            if ends_message
-                && let Some(&agent) = self.receivers.get(frame.flow as usize).filter(|&&agent| agent != NOBODY)
-            {
-                // What waits for this message begins.
-                self.set_timer(agent, self.now);
-            }
         }
     }
 }

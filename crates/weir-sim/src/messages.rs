@@ -1,28 +1,31 @@
 //! Messages that come and go: one agent has all of them. What a message needs is made when it comes and given back when its sender knows
 //! that it has arrived; of messages that are over, a row is kept.
 
+mod beginning;
+mod empty;
+mod groups;
+
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::rc::Rc;
 
 use weir_core::messages::{Events, Message};
-use weir_core::queue::Lane;
-use weir_core::rng::{Seed, mix};
-use weir_core::spec::messages::{Arrivals, Messages as Spec, Packets};
-use weir_core::tcp::{Receiver, Sender};
-use weir_core::units::{Bytes, Span, Time};
+use weir_core::rng::Seed;
+use weir_core::spec::messages::{Arrivals, Messages as Spec};
+use weir_core::units::{Bytes, Time};
 
+use self::groups::{Group, Slot};
 use crate::agent::Agent;
 use crate::bulk::Bulk;
 use crate::chain::{Chain, NO_TASK};
 use crate::fabric::Fabric;
 use crate::frames::Received;
-use crate::open::{End, empty_time};
+use crate::open::End;
 use crate::plan::Plan;
 use crate::tcp::{TcpReceiver, TcpSender};
 use crate::timer::{Alarm, Timer};
-use crate::totals::{MessageRow, MessageTotals, Totals};
+use crate::totals::{MessageTotals, Totals};
 
 /// All messages of a scenario.
 #[derive(Debug)]
@@ -54,33 +57,6 @@ struct Source {
     place: u32,
     /// None of messages that are listed: `place` is the next one.
     events: Option<Events>,
-}
-
-#[derive(Debug)]
-struct Group {
-    /// Place in `traffic`.
-    traffic: u32,
-    /// The flow of its data; that of what comes back follows.
-    flow: u32,
-    /// Without connections: the flow from each host to each other.
-    pairs: BTreeMap<(u32, u32), u32>,
-    totals: MessageTotals,
-    rows: Vec<MessageRow>,
-    most_rows: usize,
-    live: u64,
-    /// Its tasks, if its messages wait for each other.
-    chain: Option<Chain>,
-}
-
-#[derive(Debug)]
-struct Slot {
-    group: u32,
-    row: MessageRow,
-    ends: Option<Box<(TcpSender, TcpReceiver)>>,
-    /// Whether its message is not over.
-    is_live: bool,
-    /// The task that its delivery ends, or [`NO_TASK`].
-    task: u32,
 }
 
 impl Messages {
@@ -203,85 +179,6 @@ impl Messages {
         });
     }
 
-    fn begin(&mut self, fabric: &mut Fabric<'_>, now: Time, group: u32, spec: &Spec, message: Message, task: u32) {
-        let Group { totals, flow, live, pairs, .. } = &mut self.groups[group as usize];
-        let number = totals.arrived;
-        totals.arrived += 1;
-        totals.arrived_bytes += message.bytes.count();
-        *live += 1;
-        totals.most_live = totals.most_live.max(*live);
-        let pair = pairs.get(&(message.from, message.to)).copied();
-        let Empty { delivery, round_trip } = match pair {
-            Some(flow) => {
-                Empty { delivery: empty_of(fabric.plan, flow, spec.packets, message.bytes), round_trip: Span::ZERO }
-            }
-            None => fabric.empty(spec, message),
-        };
-        let row = MessageRow {
-            traffic: totals.traffic,
-            message: number,
-            from: message.from,
-            to: message.to,
-            bytes: message.bytes,
-            start: now,
-            ideal: delivery,
-            delivered: Time::NEVER,
-            acknowledged: Time::NEVER,
-            retransmits: 0,
-            timeouts: 0,
-        };
-        let (Some(config), None) = (&spec.config, pair) else {
-            let slot = Slot { group, row, ends: None, is_live: true, task };
-            return self.hand_over(fabric, slot, pair, spec.packets);
-        };
-        let name = || format!("messages/{}/{number}/sender", fabric.plan.spec.traffic[totals.traffic as usize].name);
-        let control = fabric.plan.message_controller(config, self.seed, name);
-        let (mut sender, mut receiver) = (Sender::new(config, control), Receiver::new(config));
-        if spec.handshake {
-            sender.open(now);
-        } else {
-            sender.resume(now, &mut receiver, round_trip);
-        }
-        sender.write(message.bytes);
-        sender.close();
-        let ends = Box::new((TcpSender::of_message(sender, *flow), TcpReceiver::of_message(receiver, *flow)));
-        let slot = Slot { group, row, ends: Some(ends), is_live: true, task };
-        let place = self.place(fabric, slot);
-        let hash = |end: u64| mix(u64::from(group) << 48 ^ number << 1 ^ end) as u32;
-        let end = |host, which| End::new(host, hash(which), spec.balancing);
-        // What is sent to the receiver is sent to end 0.
-        fabric.set_ends(place, [end(message.to, 0), end(message.from, 1)]);
-        self.act(fabric, 2 * place, |ends, fabric| ends.0.begin(fabric));
-    }
-
-    /// A place for a message; frames of the one that had it before are no more under way.
-    fn place(&mut self, fabric: &Fabric<'_>, slot: Slot) -> u32 {
-        if let Some(place) = self.idle.front().copied().filter(|&place| fabric.under_way(place) == 0) {
-            self.idle.pop_front();
-            self.slots[place as usize] = slot;
-            return place;
-        }
-        self.slots.push(slot);
-        self.timers.extend([Timer::IDLE; 2]);
-        self.slots.len() as u32 - 1
-    }
-
-    /// All frames of a message without a connection are handed to its host.
-    fn hand_over(&mut self, fabric: &mut Fabric<'_>, slot: Slot, flow: Option<u32>, packets: Packets) {
-        let (bytes, now) = (slot.row.bytes.count(), fabric.now());
-        let place = self.place(fabric, slot);
-        let Some(flow) = flow else { return };
-        fabric.watch.get_or_insert_default().bulk.get_or_insert_with(|| Rc::clone(&self.bulk));
-        let full = packets.payload_bytes.count();
-        self.bulk.borrow_mut().begin(flow, place, now, bytes.div_ceil(full));
-        let mut left = bytes;
-        while left > 0 {
-            let data = left.min(full);
-            fabric.send(flow, Bytes::new(data) + packets.header_bytes, Lane::Data);
-            left -= data;
-        }
-    }
-
     /// Messages without connections that are over by now; returns the tasks that they were: group, place, time.
     fn gather(&mut self) -> Vec<(u32, u32, Time)> {
         let (arrived, lost) = self.bulk.borrow_mut().take();
@@ -341,41 +238,6 @@ impl Messages {
         let first = |heap: &BinaryHeap<Reverse<(Time, u32)>>| heap.peek().map_or(Time::NEVER, |Reverse(first)| first.0);
         let ready = self.ready.peek().map_or(Time::NEVER, |Reverse(first)| first.0);
         first(&self.due).min(first(&self.coming)).min(ready)
-    }
-}
-
-impl Slot {
-    /// Writes down what its ends know.
-    fn note(&mut self) {
-        if let Some(ends) = &self.ends {
-            ends.0.note_in(&mut self.row);
-            ends.1.note_in(&mut self.row);
-        }
-    }
-}
-
-impl Group {
-    fn count(&mut self, row: &MessageRow) {
-        let totals = &mut self.totals;
-        if row.delivered < Time::NEVER {
-            totals.delivered += 1;
-            totals.delivered_bytes += row.bytes.count();
-        }
-        totals.retransmits += u64::from(row.retransmits);
-        totals.timeouts += u64::from(row.timeouts);
-        totals.acknowledged += u64::from(row.acknowledged < Time::NEVER);
-    }
-
-    fn keep(&mut self, row: MessageRow) {
-        if !row.message.is_multiple_of(self.totals.stride) {
-            return;
-        }
-        self.rows.push(row);
-        while self.rows.len() > self.most_rows {
-            self.totals.stride *= 2;
-            let stride = self.totals.stride;
-            self.rows.retain(|row| row.message.is_multiple_of(stride));
-        }
     }
 }
 
@@ -453,37 +315,7 @@ impl Agent for Messages {
     }
 }
 
-/// What a message would meet alone.
-struct Empty {
-    /// Time until its last byte has arrived.
-    delivery: Span,
-    /// Time from a full segment, or its only one, to its acknowledgement.
-    round_trip: Span,
-}
-
 impl Fabric<'_> {
-    /// What `message` would meet in an empty network.
-    fn empty(&mut self, spec: &Spec, message: Message) -> Empty {
-        let none = Empty { delivery: Span::ZERO, round_trip: Span::from_ps(1) };
-        let topology = &self.plan.topology;
-        let (Some(open), Some(config)) = (&mut self.open, &spec.config) else { return none };
-        let ways = (open.way(topology, message.from, message.to), open.way(topology, message.to, message.from));
-        let (Some(there), Some(back)) = ways else { return none };
-        let full = config.full_frame();
-        let (fulls, rest) = (
-            message.bytes.count() / config.segment_bytes.count(),
-            message.bytes.count() % config.segment_bytes.count(),
-        );
-        let last = if rest == 0 { Bytes::ZERO } else { config.frame_of(rest) };
-        let longest = if fulls == 0 { last } else { full };
-        let round = |way: &[u32], frame: Bytes| empty_time(topology, way, frame, 1, Bytes::ZERO).ps();
-        let acknowledgement = config.frame_of(0);
-        Empty {
-            delivery: empty_time(topology, &there, full, fulls, last),
-            round_trip: Span::from_ps(round(&there, longest) + round(&back, acknowledgement)),
-        }
-    }
-
     /// The ends of connection `number` are those from now on: what is sent to the receiver, and what comes back.
     fn set_ends(&mut self, number: u32, ends: [End; 2]) {
         if let Some(open) = &mut self.open {
@@ -504,14 +336,6 @@ impl Fabric<'_> {
     fn under_way(&self, number: u32) -> u32 {
         self.frames.under_way(number)
     }
-}
-
-/// Time until a message of frames alone has arrived over the way of `flow` in an empty network.
-fn empty_of(plan: &Plan, flow: u32, packets: Packets, bytes: Bytes) -> Span {
-    let full = packets.payload_bytes.count();
-    let (fulls, rest) = (bytes.count() / full, bytes.count() % full);
-    let last = if rest == 0 { Bytes::ZERO } else { Bytes::new(rest) + packets.header_bytes };
-    empty_time(&plan.topology, plan.way(flow), packets.payload_bytes + packets.header_bytes, fulls, last)
 }
 
 fn messages_of(plan: &Plan, traffic: u32) -> &Spec {

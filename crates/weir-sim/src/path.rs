@@ -1,15 +1,21 @@
 //! A bulk transfer and echo requests over a path of lines, in virtual time: what the live emulator does for real programs,
 //! with the same lines, the same chance, and the machines of [`weir_core::tcp`] at its ends.
 
+mod ends;
+mod packet;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use weir_core::cc::{Controller, Controllers, Setup};
-use weir_core::path::{Line, LineCounters, LoadedPath, ProbeSpec, TransferSpec};
+use weir_core::path::{Line, LineCounters, LoadedPath, TransferSpec};
 use weir_core::queue::Label;
 use weir_core::rapid::LogWriter;
 use weir_core::rng::{self, Seed};
 use weir_core::tcp::{self, Ecn, HEADERS, Receiver, ReceiverCounters, Segment, Sender, SenderCounters};
 use weir_core::units::{Bytes, Span, Time};
+
+use self::ends::{Application, Probe, Stream};
+use self::packet::Packet;
 
 /// What came of it.
 #[derive(Clone, Debug, Default)]
@@ -52,58 +58,6 @@ pub struct StreamInterval {
     pub flight: Bytes,
     /// The smoothed round-trip time.
     pub srtt: Option<Span>,
-}
-
-/// What travels.
-#[derive(Clone, Copy, Debug)]
-enum Packet {
-    Data { stream: u32, segment: Segment },
-    Ack { stream: u32, segment: Segment },
-    Request(u32),
-    Reply(u32),
-}
-
-impl Packet {
-    /// The same packet after it has met congestion.
-    fn marked(self) -> Packet {
-        match self {
-            Packet::Data { stream, segment } => Packet::Data { stream, segment: Segment { ecn: Ecn::Ce, ..segment } },
-            other => other,
-        }
-    }
-}
-
-/// A connection with the times at which its ends want to be asked.
-struct Stream {
-    sender: Sender,
-    receiver: Receiver,
-    sender_due: Time,
-    receiver_due: Time,
-    /// Choose among transmitters side by side, there and back.
-    flows: [u64; 2],
-    totals: StreamTotals,
-}
-
-/// The application above the connections.
-struct Application {
-    forward: bool,
-    every: Span,
-    /// When all connections were open and it began to write.
-    began: Option<Time>,
-    /// When it ends, and when the receivers' count ends.
-    stop: Time,
-    count_until: Time,
-    counted: bool,
-    next_interval: Time,
-}
-
-struct Probe<'a> {
-    spec: &'a ProbeSpec,
-    sent: u32,
-    answered: Vec<bool>,
-    /// Requests and replies on their way, copies included.
-    under_way: u64,
-    flows: [u64; 2],
 }
 
 /// Headers of IPv4 and ICMP.
@@ -422,45 +376,6 @@ impl<'a> Run<'a> {
             began: self.application.and_then(|application| application.began),
             counted: self.duration + self.propagation[0] + self.propagation[1],
         }
-    }
-}
-
-impl Application {
-    fn due(&self) -> Time {
-        self.next_interval.min(self.stop).min(self.count_until)
-    }
-
-    /// The end of an interval, if it lies within the transfer.
-    fn after(&self, end: Time) -> Time {
-        if end <= self.stop { end } else { Time::NEVER }
-    }
-}
-
-impl Stream {
-    fn note(&mut self) {
-        self.totals.intervals.push(StreamInterval {
-            delivered: self.receiver.delivered(),
-            retransmits: self.sender.retransmits(),
-            window: self.sender.window(),
-            flight: self.sender.bytes_in_flight(),
-            srtt: self.sender.rtt().srtt(),
-        });
-    }
-}
-
-impl Probe<'_> {
-    fn due(&self) -> Time {
-        if self.sent < self.spec.count { self.sent_at(self.sent) } else { Time::NEVER }
-    }
-
-    fn sent_at(&self, number: u32) -> Time {
-        Time::ZERO + self.spec.every_ps * u64::from(number)
-    }
-
-    /// All were sent, and none can be answered any more in time.
-    fn is_over(&self, now: Time) -> bool {
-        let last = self.sent_at(self.spec.count.saturating_sub(1)) + self.spec.timeout_ps;
-        self.sent == self.spec.count && (self.under_way == 0 || now > last)
     }
 }
 

@@ -1,12 +1,10 @@
 //! TCP connections as agents: they carry segments between the machines of [`weir_core::tcp`] and the network.
 
-use weir_core::cc::CongestionControl;
+mod ends;
+
 use weir_core::queue::Lane;
-use weir_core::rapid::{LogReader, LogWriter};
-use weir_core::rng::Seed;
-use weir_core::spec::StreamProbe;
-use weir_core::spec::transport::Load;
-use weir_core::tcp::{Phase, Receiver, Segment, Sender, Timers};
+use weir_core::rapid::LogReader;
+use weir_core::tcp::{Phase, Receiver, Segment, Sender};
 use weir_core::traffic::Emissions;
 use weir_core::units::{Bytes, Span, Time};
 
@@ -14,7 +12,7 @@ use crate::agent::Agent;
 use crate::boundaries::Boundaries;
 use crate::fabric::Fabric;
 use crate::frames::{Body, Received};
-use crate::plan::{Plan, PlannedConnection};
+use crate::plan::Plan;
 use crate::totals::{ConnectionInterval, ConnectionTotals, MessageRow, Totals};
 
 /// The sending end, and the application above it: a cache line, and what its machine needs next behind it.
@@ -79,61 +77,7 @@ struct Series {
     rows: Vec<ConnectionInterval>,
 }
 
-impl Plan {
-    /// The two agents of every connection, in the run with `seed`.
-    pub(crate) fn ends(&self, seed: Seed) -> Vec<(TcpSender, TcpReceiver)> {
-        let ends = |connection: &PlannedConnection| {
-            let (config, spec) = self.connection(connection);
-            let load = match (&spec.load, self.writes(connection, seed)) {
-                (Load::Transfer { bytes }, _) => Application::Transfer(*bytes),
-                (_, Some(writes)) => Application::Writes(Box::new(writes)),
-                _ => Application::Endless,
-            };
-            let hosts = self.hosts(connection);
-            let (writer, log) = match self.stream_probe(connection.place.0) {
-                Some(probe) => {
-                    let (writer, log) = LogWriter::new(probe.packets);
-                    (writer, Some(Box::new(log)))
-                }
-                None => (LogWriter::none(), None),
-            };
-            let control = self.controller(connection, seed, writer);
-            let is_timed = control.needs().departures;
-            let mut machine = Sender::new(config, control);
-            if let Some(timing) = &hosts.timers {
-                machine.set_timers(Timers::new(timing, self.timer_chance(connection, seed)));
-            }
-            let sender = TcpSender {
-                machine,
-                is_timed,
-                adapter: hosts.adapter_frames.map_or(usize::MAX, |frames| frames as usize),
-                flow: connection.flow,
-                start: spec.start_ps,
-                stop: spec.stop_ps,
-                stopped: false,
-                load,
-                sent: 0,
-                series: self.series_of(connection.place.0),
-                log,
-            };
-            let gather = |time| Box::new(Gathered { time, segments: vec![], interrupt: Time::NEVER });
-            let gathered = hosts.coalescing_ps.map(gather);
-            let receiver = TcpReceiver { machine: Receiver::new(config), flow: connection.flow, sent: 0, gathered };
-            (sender, receiver)
-        };
-        self.connections.iter().map(ends).collect()
-    }
-
-    fn stream_probe(&self, group: usize) -> Option<&StreamProbe> {
-        self.spec.record.probe_streams.iter().find(|probe| probe.traffic as usize == group)
-    }
-
-    fn series_of(&self, group: usize) -> Option<Box<Series>> {
-        let probe = self.spec.record.connections.iter().find(|probe| probe.traffic as usize == group)?;
-        let boundaries = Boundaries::new(probe.every_ps, Time::ZERO + self.spec.run.duration_ps);
-        Some(Box::new(Series { boundaries, number: 1, due: boundaries.at(1), rows: Vec::new() }))
-    }
-}
+impl Plan {}
 
 /// After so long a sender looks again whether PAUSE still holds its full adapter: half of a full frame's time at 1 Gbit/s.
 const LOOK_AGAIN: Span = Span::from_us(6);

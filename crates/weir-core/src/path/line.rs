@@ -10,15 +10,16 @@
 //!
 //! When things coincide, transmissions end first, then rates and delays change, then frames of others arrive, then one's own.
 
-use std::cmp::{Ordering, Reverse};
+mod parts;
+
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use self::parts::{Chance, Cross, Item, Jitter, Leaving, Schedule, delays, positive, rates};
 use super::loss::Loss;
-use super::spec::{CrossSpec, DelaySteps, JitterSpec, LineSpec, RateSpec};
+use super::spec::LineSpec;
 use crate::queue::{Counters, Label, Labeled, Lane as PortLane, Limit, Offer, Port};
-use crate::rng::{Seed, Stream};
-use crate::spec::{Destination, Source, Stream as StreamSpec};
-use crate::traffic::Emissions;
+use crate::rng::Seed;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// What became of an arriving frame, in numbers of copies.
@@ -329,171 +330,5 @@ impl<H: Copy> Lane<H> {
     /// When the transmission under way ends.
     fn due(&self) -> Time {
         if self.in_service.is_some() { self.port.free_at() } else { Time::NEVER }
-    }
-}
-
-/// A frame in a queue.
-#[derive(Clone, Copy, Debug)]
-enum Item<H> {
-    /// The caller's.
-    Own(H),
-    /// Cross traffic.
-    Others,
-}
-
-/// A frame under way.
-#[derive(Clone, Copy, Debug)]
-struct Leaving<H> {
-    at: Time,
-    sequence: u64,
-    handle: H,
-    marked: bool,
-}
-
-impl<H> Leaving<H> {
-    fn key(&self) -> (Time, u64) {
-        (self.at, self.sequence)
-    }
-}
-
-impl<H> PartialEq for Leaving<H> {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl<H> Eq for Leaving<H> {}
-
-impl<H> PartialOrd for Leaving<H> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<H> Ord for Leaving<H> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
-    }
-}
-
-/// Something that strikes a frame with a probability; draws nothing at 0.
-#[derive(Clone, Debug)]
-struct Chance {
-    probability: f64,
-    stream: Stream,
-}
-
-impl Chance {
-    fn strikes(&mut self) -> bool {
-        self.probability > 0.0 && self.stream.open_unit() < self.probability
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Jitter {
-    spec: JitterSpec,
-    stream: Stream,
-}
-
-impl Jitter {
-    /// The extra delay of the next frame, and whether it waits for those before it.
-    fn draw(&mut self) -> (Span, bool) {
-        match self.spec {
-            JitterSpec::None => (Span::ZERO, true),
-            JitterSpec::Uniform { most_ps, keeps_order } => (part(most_ps, self.stream.open_unit()), keeps_order),
-            JitterSpec::Exponential { mean_ps, keeps_order } => (part(mean_ps, self.stream.exponential()), keeps_order),
-        }
-    }
-}
-
-fn part(span: Span, share: f64) -> Span {
-    Span::from_ps((span.ps() as f64 * share) as u64)
-}
-
-/// When something of a line changes, and to what.
-#[derive(Clone, Debug)]
-struct Schedule<T> {
-    steps: Vec<(Time, T)>,
-    period: Option<Span>,
-    /// The step that comes next, and when.
-    place: usize,
-    round: Span,
-    next: Time,
-}
-
-impl<T: Copy> Schedule<T> {
-    /// The first step holds from the start.
-    fn new(steps: Vec<(Time, T)>, period: Option<Span>) -> Schedule<T> {
-        let mut schedule = Schedule { steps, period, place: 0, round: Span::ZERO, next: Time::NEVER };
-        schedule.proceed();
-        schedule
-    }
-
-    fn first(&self) -> Option<T> {
-        self.steps.first().map(|&(_, value)| value)
-    }
-
-    /// Takes the change that is next, and gives the value from then on.
-    fn advance(&mut self) -> T {
-        let (_, value) = self.steps[self.place];
-        self.proceed();
-        value
-    }
-
-    fn proceed(&mut self) {
-        self.place += 1;
-        if self.place >= self.steps.len() {
-            let Some(period) = self.period.filter(|_| !self.steps.is_empty()) else {
-                self.next = Time::NEVER;
-                return;
-            };
-            self.place = 0;
-            self.round += period;
-        }
-        self.next = self.steps[self.place].0 + self.round;
-    }
-}
-
-fn rates(spec: &RateSpec) -> Schedule<Rate> {
-    match spec {
-        RateSpec::Unlimited => Schedule::new(Vec::new(), None),
-        RateSpec::Constant { rate_bps } => Schedule::new(vec![(Time::ZERO, *rate_bps)], None),
-        RateSpec::Steps { steps, period_ps } => Schedule::new(steps.clone(), *period_ps),
-    }
-}
-
-/// None where the delay stays.
-fn delays(spec: &LineSpec) -> Schedule<Span> {
-    let DelaySteps { steps, period_ps } = &spec.delays;
-    if steps.is_empty() {
-        return Schedule::new(Vec::new(), None);
-    }
-    let start = (Time::ZERO, spec.delay_ps);
-    Schedule::new(std::iter::once(start).chain(steps.iter().copied()).collect(), *period_ps)
-}
-
-/// A transmission never stands still for good, so that what is left of it has a length.
-fn positive(rate: Rate) -> Rate {
-    rate.max(Rate::from_bps(1))
-}
-
-#[derive(Clone, Debug)]
-struct Cross {
-    emissions: Emissions,
-    lane: u64,
-}
-
-impl Cross {
-    fn new(spec: &CrossSpec, stream: Stream) -> Cross {
-        let source = Source {
-            from: 0,
-            to: Destination::Node(1),
-            start_ps: Time::ZERO,
-            stop_ps: Time::NEVER,
-            departures: spec.departures.clone(),
-            frame_size: spec.frame_size.clone(),
-            stream: StreamSpec::Named,
-        };
-        Cross { emissions: Emissions::new(&source, stream), lane: u64::from(spec.lane) }
     }
 }

@@ -34,12 +34,14 @@ pub mod aqm;
 mod buffer;
 mod classes;
 mod counters;
+mod held;
 mod limit;
 mod managed;
 mod memory;
 mod overrun;
 pub mod scheduler;
 mod stored;
+mod views;
 
 use std::collections::VecDeque;
 
@@ -253,75 +255,6 @@ impl<H: Copy> Port<H> {
         if owed { self.free_at } else { Time::NEVER }
     }
 
-    /// No frame of the data lane begins from `now` on; one in transmission ends.
-    pub fn pause(&mut self, now: Time) {
-        if self.state & PAUSED == 0 {
-            self.state |= PAUSED;
-            let cold = self.cold();
-            cold.paused_since = now;
-            cold.pauses.count += 1;
-        }
-    }
-
-    /// Frames may go again from `now` on; [`Port::due`] tells when the first one does.
-    pub fn resume(&mut self, now: Time) {
-        if self.state & PAUSED != 0 {
-            self.state &= !PAUSED;
-            self.free_at = self.free_at.max(now);
-            let cold = self.cold();
-            cold.pauses = cold.pauses_until(now);
-        }
-    }
-
-    /// The rate from `now` on; not zero. A transmission under way goes on at the new rate, so that what is left of it
-    /// takes another time: [`Port::free_at`] tells when it ends now.
-    pub fn change_rate(&mut self, now: Time, rate: Rate) {
-        debug_assert!(self.state & AHEAD == 0, "keep what was sent ahead before changing the rate");
-        self.fold();
-        let left = self.free_at.saturating_since(now);
-        if left > Span::ZERO {
-            let bits = u128::from(left.ps()) * u128::from(self.rate.bps());
-            let ps = bits.div_ceil(u128::from(rate.bps()));
-            let stretched = Span::from_ps(u64::try_from(ps).expect("a transmission ends within 213 days"));
-            self.free_at = now + stretched;
-            self.sums.0.busy_ps = self.sums.0.busy_ps + stretched.ps() - left.ps();
-        }
-        (self.rate, self.byte_time) = (rate, byte_time(rate));
-        self.last_tx = self.reckon(Bytes::new(self.last_size.into()));
-    }
-
-    /// The rate of frames that begin from now on; not zero. As with [`Port::change_rate`], nothing is sent ahead.
-    pub fn set_rate(&mut self, rate: Rate) {
-        debug_assert!(self.state & AHEAD == 0, "keep what was sent ahead before changing the rate");
-        self.fold();
-        (self.rate, self.byte_time) = (rate, byte_time(rate));
-        self.last_tx = self.reckon(Bytes::new(self.last_size.into()));
-    }
-
-    /// What may wait from now on, of `class` where there are queues for classes. Frames that wait already stay.
-    pub fn set_limit(&mut self, limit: Limit, class: Option<u8>) {
-        if let Some(classes) = self.cold.as_mut().and_then(|cold| cold.managed.as_mut()) {
-            return classes.set_limit(class.unwrap_or(0), limit);
-        }
-        self.limit = limit.most;
-        self.state = self.state & !IN_FRAMES | if limit.in_frames { IN_FRAMES } else { 0 };
-    }
-
-    /// Drops all that waits in the data lane, and gives it back. Nothing is sent ahead.
-    pub fn purge(&mut self, now: Time) -> Vec<H> {
-        debug_assert!(self.state & AHEAD == 0, "keep what was sent ahead before dropping it");
-        if self.state & MANAGED != 0 {
-            return self.purge_managed(now);
-        }
-        self.settle(now);
-        self.sums.0.queue_max_bytes = self.sums.0.queue_max_bytes.max(self.waiting_bytes);
-        let frames: Vec<(H, u16)> = std::iter::from_fn(|| self.queue.pop()).collect();
-        self.waiting_bytes = 0;
-        self.state &= !WAITING;
-        frames.iter().for_each(|&(_, size)| self.count_drop(now, Bytes::new(size.into())));
-        frames.into_iter().map(|(handle, _)| handle).collect()
-    }
-
     /// A frame that has waited since `since` outside of this port, at the head of a queue that is not limited, not
     /// paused and not kept here, begins as soon as it can. The port itself keeps no such frame.
     #[inline(always)]
@@ -332,66 +265,6 @@ impl<H: Copy> Port<H> {
         let end = self.transmit(start, size);
         self.count_wait(wait, size);
         Passed { wait, end }
-    }
-
-    /// When the port may begin a frame that is offered now, were it not paused.
-    #[inline]
-    pub fn free_at(&self) -> Time {
-        self.free_at
-    }
-
-    /// When the current transmission ends, or the last one ended, as far as it was told.
-    pub fn ends_at(&self) -> Time {
-        if self.state & AHEAD == 0 { self.free_at } else { self.settled }
-    }
-
-    /// When a frame of the data lane that is offered at `now` begins, if the port is not paused and no control frame comes.
-    pub fn start_of_next(&self, now: Time) -> Time {
-        if self.state & AHEAD != 0 {
-            return self.free_at.max(now);
-        }
-        let waiting = Bytes::new(self.waiting_bytes) + self.framing * self.waiting_frames() as u64;
-        if waiting == Bytes::ZERO { self.free_at.max(now) } else { self.free_at.max(now) + waiting / self.rate }
-    }
-
-    /// Sum of the sizes of the frames that wait in the data lane.
-    pub fn waiting_bytes(&self) -> Bytes {
-        Bytes::new(self.waiting_bytes)
-    }
-
-    /// The frame of the data lane that waits at its head.
-    #[inline]
-    pub fn next_waiting(&self) -> Option<H> {
-        self.queue.first().map(|(handle, _)| handle)
-    }
-
-    /// The frames that wait, control lane first; without those sent ahead.
-    pub fn waiting(&self) -> impl Iterator<Item = H> + '_ {
-        let control = self.cold.iter().flat_map(|cold| cold.control.iter());
-        let kept = self.queue.iter().filter(|_| self.state & AHEAD == 0);
-        let managed = self.cold.iter().filter_map(|cold| cold.managed.as_ref()).flat_map(|managed| managed.waiting());
-        control.copied().chain(kept).map(|(handle, _)| handle).chain(managed)
-    }
-
-    /// Whether the port is paused.
-    pub fn is_paused(&self) -> bool {
-        self.state & PAUSED != 0
-    }
-
-    /// Whether a frame of the data lane that is offered at `now` begins at once.
-    #[inline]
-    pub fn is_free(&self, now: Time) -> bool {
-        self.free_at <= now && self.state & (HELD & !MANAGED) == 0
-    }
-
-    /// How many frames wait in the data lane.
-    #[inline]
-    pub fn waiting_frames(&self) -> usize {
-        match self.state & (MANAGED | ALIKE) {
-            0 => self.queue.len(),
-            ALIKE => self.frames_ahead() as usize,
-            _ => self.managed_frames() as usize,
-        }
     }
 
     /// Transmission time of a frame.

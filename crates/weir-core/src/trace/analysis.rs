@@ -1,5 +1,13 @@
 //! Flows of a trace: who spoke with whom, how fast, and what TCP had to do for it. One pass, memory by flow.
 
+mod copies;
+mod key;
+mod options;
+
+use self::copies::takes_numbers;
+pub(crate) use self::key::Key;
+pub use self::options::{Options, Selection};
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -7,87 +15,19 @@ use std::io::Read;
 use hashbrown::HashTable;
 
 use super::capture::{Capture, Link, Record, Stamp, TraceError};
-use super::connection::{At, Did, Events, Log, TIMEOUT_PS, Tcp};
+use super::connection::{At, Did, Events, Log, Tcp};
 use super::detail::Detail;
 use super::fragments::Fragments;
-use super::hash::fold;
 use super::layers::dissect;
 use super::life::Life;
-use super::packet::{Address, Dissected, Packet, Part, Transport};
+use super::packet::{Dissected, Packet, Part, Transport};
 use super::points::{Choices, Copies, Point, Points};
-use super::segment::Segment;
 use super::series::Series;
 use super::side::{Kind, Side};
-use crate::units::{PS_PER_S, Span};
+use crate::units::PS_PER_S;
 
 /// Time in which no sender uses an identification for another datagram that looks the same.
 const SHORT_PS: u64 = PS_PER_S;
-
-/// What is looked at, and how much is kept.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Length of an interval of the series.
-    pub every: Span,
-    /// Connections whose packets are reported one by one.
-    pub detail: Selection,
-    /// Most packets that are reported for each direction of such a connection.
-    pub detail_rows: usize,
-    /// Most connections that are distinguished; the packets of later ones are counted only.
-    pub connections: usize,
-    /// Most rows of the series.
-    pub series_rows: usize,
-    /// What is left out of connections that were captured at several points, as [`Analysis::choices`] found it in a
-    /// reading before.
-    pub choices: Choices,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            every: Span::from_ms(100),
-            detail: Selection::Only(Vec::new()),
-            detail_rows: 1 << 20,
-            connections: 1 << 18,
-            series_rows: 1 << 23,
-            choices: Choices::default(),
-        }
-    }
-}
-
-/// Which connections are reported packet by packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selection {
-    /// Those with these numbers.
-    Only(Vec<u32>),
-    /// All, as long as there are no more rows than this together, and none beyond. [`Analysis::tell_only`] says in the end
-    /// which matter: so a capture of moderate size is read once.
-    UpTo(usize),
-}
-
-/// Who speaks with whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Key {
-    pub(crate) from: (Address, u16),
-    pub(crate) to: (Address, u16),
-    pub(crate) protocol: u8,
-}
-
-impl Key {
-    /// Whether `other` is the same, or that of the other direction.
-    #[inline]
-    fn is_of(&self, other: &Key) -> bool {
-        *self == *other || (self.from, self.to, self.protocol) == (other.to, other.from, other.protocol)
-    }
-
-    /// The same for both directions.
-    #[inline]
-    fn hash(&self) -> u64 {
-        let end =
-            |(address, port): (Address, u16)| fold(address.0 as u64, (address.0 >> 64) as u64 ^ u64::from(port) << 40);
-        let (from, to) = (end(self.from), end(self.to));
-        fold(from.wrapping_add(to), from ^ to ^ u64::from(self.protocol))
-    }
-}
 
 /// A connection, or packets of another protocol between the same ends.
 #[derive(Clone, Debug)]
@@ -449,39 +389,5 @@ impl Analysis {
         self.log.events.recoveries.sort_by_key(|event| (event.flow, event.start_ps));
         self.log.events.losses.sort_by_key(|loss| (loss.flow, loss.again_ps));
         self.log.events.stalls.sort_by_key(|event| (event.flow, event.start_ps));
-    }
-}
-
-impl Connection {
-    /// Whether a packet of side `from` that was seen at this point `passed_ps` before is a copy, and was not sent again. Where the sender
-    /// counts its packets, their identifications tell. Else time does: what was lost is asked for a round trip later at
-    /// the earliest. Acknowledgments alike follow each other faster, but say more of what came where they may; a RST answers
-    /// each segment.
-    fn is_copy(&self, from: usize, packet: &Packet, passed_ps: u64) -> bool {
-        let ids = self.sides[from].ids;
-        if let Some(id) = packet.id.filter(|_| ids.are_apart()) {
-            // Numbers of TCP do not come again so soon.
-            let is_new = ids.is_new(id).unwrap_or(passed_ps >= SHORT_PS);
-            return matches!(packet.transport, Transport::Tcp(_)) || !is_new;
-        }
-        let (Transport::Tcp(segment), Some(tcp)) = (&packet.transport, &self.tcp) else { return false };
-        if segment.has(Segment::RST) || segment.length() == 0 && (segment.cut || tcp.sack != [true; 2]) {
-            return false;
-        }
-        let round_trip = match tcp.round_trip_ps(&self.sides) {
-            Some(round_trip) => round_trip,
-            None if segment.has(Segment::SYN) => TIMEOUT_PS,
-            None => return false,
-        };
-        passed_ps < round_trip / 2
-    }
-}
-
-/// Whether a packet has data, or takes a sequence number like data.
-fn takes_numbers(packet: &Packet) -> bool {
-    match packet.transport {
-        Transport::Tcp(ref segment) => segment.payload > 0 || segment.has(Segment::SYN) || segment.has(Segment::FIN),
-        Transport::Udp { payload, .. } => payload > 0,
-        Transport::Other => false,
     }
 }

@@ -4,21 +4,24 @@
 //! until the packet is due. Where gaps are shorter than that it stays awake from one packet to the next, and rests as
 //! [`Rest`] tells it.
 
+mod plan;
+
+pub use self::plan::{Ending, Interval, Plan, Report, Watch};
+
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use weir_core::cc::{CongestionControl, Controllers, Pace, Setup};
-use weir_core::rapid::{Log, LogReader, LogWriter, ProbeState};
-use weir_core::tcp::{Config, Flags, Segment, Sender, SenderCounters};
-use weir_core::units::{Bytes, Rate, Span, Time};
+use weir_core::rapid::{LogReader, ProbeState};
+use weir_core::tcp::{Flags, Segment, Sender};
+use weir_core::units::{Rate, Span, Time};
 
 use super::greet::{self, Session, is_passing};
-use super::keys::Key;
-use super::timing::{Kept, Timing};
+use super::timing::Timing;
 use super::wire::{Bye, Closed, DATA_HEADER, Data, Kind, MOST_ACKS, MOST_PAYLOAD, decode_acks, session_of};
 use crate::LiveError;
-use crate::host::{Clock, Rest, Seat, Seated, ThreadTime, on_cpu, socket};
+use crate::host::{Clock, Rest, Seated, ThreadTime, on_cpu, socket};
 
 /// How often a waiting sender looks whether it shall end.
 const GLANCE: Span = Span::from_ms(20);
@@ -37,129 +40,6 @@ const NAP: Span = Span::from_us(5);
 const BURST: usize = 32;
 /// Packets whose rows are kept.
 const MOST_PACKETS: usize = 4_000_000;
-
-/// What to send, to whom, and how.
-#[derive(Debug)]
-pub struct Plan {
-    /// The receiver.
-    pub peer: SocketAddr,
-    /// The address to send from; none: any.
-    pub source: Option<SocketAddr>,
-    /// What both ends hold.
-    pub secret: Key,
-    /// The core's sender and receiver.
-    pub config: Config,
-    /// How long new data is sent.
-    pub lasts: Span,
-    /// Length of the intervals that are counted.
-    pub every: Span,
-    /// How long a session may take to open.
-    pub patience: Span,
-    /// How long before a packet is due the thread stays awake; 0: it only sleeps.
-    pub spin: Span,
-    /// Where it works.
-    pub seat: Seat,
-    /// Memory of the socket, each way.
-    pub buffer: Bytes,
-    /// Whether each packet's times are kept.
-    pub packets: bool,
-}
-
-/// How a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// All was sent and acknowledged.
-    Complete,
-    /// Some of the last was not acknowledged in time.
-    Unfinished,
-    /// Somebody asked to stop.
-    Interrupted,
-    /// The receiver ended it.
-    HungUp,
-    /// The other host says that nobody listens any more.
-    Gone,
-    /// Nothing was heard any more.
-    Silent,
-}
-
-impl Ending {
-    /// A word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Ending::Complete => "complete",
-            Ending::Unfinished => "unfinished",
-            Ending::Interrupted => "interrupted",
-            Ending::HungUp => "hung-up",
-            Ending::Gone => "gone",
-            Ending::Silent => "silent",
-        }
-    }
-}
-
-/// What others may watch, and how they stop it.
-#[derive(Debug, Default)]
-pub struct Watch {
-    /// Set to stop.
-    pub cancel: AtomicBool,
-    /// ns since data is sent; 0: not yet.
-    pub elapsed_ns: AtomicU64,
-    /// Bytes acknowledged so far.
-    pub acked: AtomicU64,
-    /// The mean rate now, bit/s.
-    pub rate: AtomicU64,
-}
-
-/// An interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
-    /// Its end.
-    pub end: Time,
-    /// Payload acknowledged in it.
-    pub acked: u64,
-    /// Payload sent in it, again or not.
-    pub sent: u64,
-    /// Segments sent again in it.
-    pub retransmits: u64,
-    /// At its end: the mean rate on the wire, smoothed round-trip time, bytes in flight, whether streams are sent.
-    pub rate: Rate,
-    /// See `rate`.
-    pub srtt: Option<Span>,
-    /// See `rate`.
-    pub flight: Bytes,
-    /// See `rate`.
-    pub probes: bool,
-}
-
-/// What was sent, and what became of it. Times are since data was first sent.
-#[derive(Debug)]
-pub struct Report {
-    /// How it ended.
-    pub ending: Ending,
-    /// Where the thread worked.
-    pub seated: Seated,
-    /// How long data was sent and awaited.
-    pub elapsed: Span,
-    /// How long of that the thread was on its CPU.
-    pub on_cpu: Span,
-    /// How long it was ready and something else had its CPU; nothing where the kernel does not tell.
-    pub waited: Option<Span>,
-    /// What the sender counted.
-    pub counters: SenderCounters,
-    /// Least and smoothed round-trip time.
-    pub rtt: (Option<Span>, Option<Span>),
-    /// Streams and states.
-    pub log: Log,
-    /// Intervals.
-    pub intervals: Vec<Interval>,
-    /// How well times were kept.
-    pub kept: Kept,
-    /// Datagrams that the system had no room for; they count as lost on the way.
-    pub blocked: u64,
-    /// Datagrams that were not the receiver's, or came twice.
-    pub strangers: u64,
-    /// What the receiver counted, if it told.
-    pub far: Option<Closed>,
-}
 
 /// Sends as `plan` says. Takes its seat for good: call it in a thread of its own.
 ///
@@ -191,21 +71,6 @@ pub fn send(plan: &Plan, watch: &Watch) -> Result<Report, LiveError> {
     };
     let waited = ThreadTime::since(before).map(|time| time.waited);
     Ok(Report { waited, ..work.report(ending?, seated, elapsed, far) })
-}
-
-impl Plan {
-    /// The sender, and what it writes down.
-    fn machine(&self) -> (Sender, LogReader) {
-        let make = |log| {
-            let setup = Setup { log, ..Setup::plain(&self.config) };
-            Controllers::new().make(setup).expect("the plan was checked")
-        };
-        let starts_at = make(LogWriter::none()).metrics().rate.unwrap_or_default();
-        let most = self.config.segment_bytes.count().max(1) as f64 * 8.0 * MOST_PACKETS as f64;
-        let fits = starts_at.bps() as f64 * self.lasts.as_secs_f64() < most;
-        let (writer, log) = LogWriter::new(self.packets && fits);
-        (Sender::new(&self.config, make(writer)), log)
-    }
 }
 
 /// A sender at work.

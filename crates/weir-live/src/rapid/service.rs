@@ -6,16 +6,25 @@
 //! greeting, so one that comes again was recorded, and costs a look and no answer. Whatever else arrives is counted and
 //! forgotten.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+mod limits;
+
+mod guest;
+
+mod events;
+
+pub use self::events::{Bounds, Counts, End, Event, Reply};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-use weir_core::tcp::{self, Receiver, Segment};
+use weir_core::tcp::{self, Receiver};
 use weir_core::units::{Bytes, Span, Time};
 
+use self::guest::Guest;
+use self::limits::{Bucket, Remembered};
 use super::keys::{Key, Nonce, TAG, random};
 use super::wire::{
-    Accept, Bye, Challenge, Close, Closed, DATA_HEADER, Data, FAREWELL, GREETING, Hello, Kind, MOST_ACKS, MOST_PAYLOAD,
-    Open, Reason, Refuse, ack_bytes, encode_acks, session_of,
+    Accept, Bye, Challenge, Close, Closed, DATA_HEADER, Data, FAREWELL, GREETING, Hello, Kind, MOST_PAYLOAD, Open,
+    Reason, Refuse, session_of,
 };
 use crate::LiveError;
 
@@ -36,95 +45,6 @@ const GRACE: Span = Span::from_ms(15_000);
 /// What stands before the acknowledgements of a datagram, and behind them.
 const AROUND_ACKS: usize = 16 + TAG;
 
-/// What nobody gets more of.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    /// Sessions at one time.
-    pub sessions: usize,
-    /// Length of a session.
-    pub longest: Span,
-    /// Bytes of payload of a session.
-    pub most: Bytes,
-    /// Memory for what is missing something before it, of each session.
-    pub buffer: Bytes,
-}
-
-/// Something to be sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
-    /// To whom.
-    pub to: SocketAddr,
-    /// What.
-    pub datagram: Vec<u8>,
-}
-
-/// Why a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Its sender said so.
-    Closed,
-    /// Nothing came any more.
-    Silent,
-    /// It took longer than it may.
-    TooLong,
-    /// It brought more than it may.
-    TooMuch,
-    /// The receiver ended.
-    Ended,
-}
-
-impl End {
-    /// A word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            End::Closed => "closed",
-            End::Silent => "silent",
-            End::TooLong => "too-long",
-            End::TooMuch => "too-much",
-            End::Ended => "ended",
-        }
-    }
-}
-
-/// Something that somebody may want to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A session began.
-    Opened {
-        /// Its sender.
-        peer: SocketAddr,
-    },
-    /// A session ended.
-    Ended {
-        /// Its sender.
-        peer: SocketAddr,
-        /// Why.
-        end: End,
-        /// What was counted in it.
-        counts: Closed,
-    },
-    /// A sender that holds the secret was refused.
-    Refused {
-        /// Who.
-        peer: SocketAddr,
-        /// Why.
-        reason: Reason,
-    },
-}
-
-/// What the service counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Datagrams of nobody's, or whose tag is wrong.
-    pub strangers: u64,
-    /// Greetings that were not answered because too many came.
-    pub unanswered: u64,
-    /// Greetings that had been answered before.
-    pub replayed: u64,
-    /// Sessions that began.
-    pub sessions: u64,
-}
-
 /// The receiving end of all sessions.
 #[derive(Debug)]
 pub struct Service {
@@ -143,31 +63,6 @@ pub struct Service {
     /// What the socket has dropped, and how often its clock was stepped, as reported last.
     drops: u64,
     clock_steps: u64,
-}
-
-/// A session.
-#[derive(Debug)]
-struct Guest {
-    peer: SocketAddr,
-    nonce: Nonce,
-    up: Key,
-    down: Key,
-    accept: Vec<u8>,
-    /// When the acceptance or the last word was sent last.
-    answered: Time,
-    receiver: Receiver,
-    acks: Vec<Segment>,
-    /// Length of the datagram that these would make.
-    acks_bytes: usize,
-    /// Number of the next datagram of acknowledgements.
-    number: u32,
-    heard: Time,
-    until: Time,
-    /// Stamps of the first and the last segment; they do not go back.
-    stamped: Option<(Time, Time)>,
-    /// The last word, and when it was said first.
-    closed: Option<(Time, Vec<u8>)>,
-    counted: Closed,
 }
 
 impl Service {
@@ -419,51 +314,6 @@ impl Service {
     }
 }
 
-impl Guest {
-    /// Whether the last word may be sent again.
-    fn may_repeat(&mut self, now: Time) -> bool {
-        let may = now.saturating_since(self.answered) >= REPEAT;
-        if may {
-            self.answered = now;
-        }
-        may
-    }
-
-    /// Takes the acknowledgements that the receiver has; whether they fill a datagram.
-    fn collect(&mut self, now: Time) -> bool {
-        while let Some(segment) = self.receiver.poll_transmit(now) {
-            self.acks_bytes += ack_bytes(&segment);
-            self.acks.push(segment);
-        }
-        self.acks_bytes + MOST_ACK > MOST_ACKS
-    }
-
-    fn flush(&mut self, session: u64) -> Reply {
-        let datagram = encode_acks(&self.down, session, self.number, &self.acks);
-        self.number = self.number.wrapping_add(1);
-        self.acks.clear();
-        self.acks_bytes = AROUND_ACKS;
-        Reply { to: self.peer, datagram }
-    }
-
-    fn counts(&self, socket_drops: u64, clock_steps: u64) -> Closed {
-        let counters = self.receiver.counters();
-        let lasted = self.stamped.map_or(Span::ZERO, |(first, last)| last.saturating_since(first));
-        Closed {
-            segments: counters.segments,
-            delivered_bytes: counters.delivered_bytes,
-            out_of_order: counters.out_of_order,
-            duplicates: counters.duplicates,
-            beyond_window: counters.beyond_window,
-            acks: counters.acks,
-            socket_drops,
-            clock_steps,
-            lasted_ns: lasted.ps() / 1_000,
-            ..self.counted
-        }
-    }
-}
-
 /// Longest acknowledgement.
 const MOST_ACK: usize = 21 + 8 * tcp::MAX_SACKS;
 
@@ -502,56 +352,6 @@ fn cookie_body(from: SocketAddr, nonce: &Nonce, made_ms: u64) -> Vec<u8> {
 
 fn ms(at: Time) -> u64 {
     at.ps() / Span::from_ms(1).ps()
-}
-
-/// The last [`REMEMBERED`] nonces.
-#[derive(Debug, Default)]
-struct Remembered {
-    held: HashSet<Nonce>,
-    /// The oldest first.
-    order: VecDeque<Nonce>,
-}
-
-impl Remembered {
-    fn holds(&self, nonce: &Nonce) -> bool {
-        self.held.contains(nonce)
-    }
-
-    fn add(&mut self, nonce: Nonce) {
-        if !self.held.insert(nonce) {
-            return;
-        }
-        self.order.push_back(nonce);
-        if self.order.len() > REMEMBERED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.held.remove(&oldest);
-        }
-    }
-}
-
-/// So many each second, and so many at once.
-#[derive(Debug)]
-struct Bucket {
-    most: u64,
-    left: u64,
-    filled: Time,
-}
-
-impl Bucket {
-    fn new(most: u64) -> Bucket {
-        Bucket { most, left: most, filled: Time::ZERO }
-    }
-
-    fn take(&mut self, now: Time) -> bool {
-        let gap = Span::from_ps(Span::from_ms(1_000).ps() / self.most);
-        let more = now.saturating_since(self.filled).ps() / gap.ps();
-        self.left = (self.left + more).min(self.most);
-        self.filled += gap * more;
-        let is_there = self.left > 0;
-        self.left -= u64::from(is_there);
-        is_there
-    }
 }
 
 #[cfg(test)]

@@ -1,79 +1,21 @@
 //! The hosts: a queue for each destination (or one for all), served in turn, and the rate limiters of flows.
 
 mod limiters;
+mod passing;
+mod runs;
 
-use std::ops::{Index, IndexMut, Range};
+use std::ops::Range;
 
-use weir_core::host::chain::Links;
 use weir_core::host::{Chain, Occupancy, Ready, Slots};
 use weir_core::rng::Seed;
 
+use self::runs::Runs;
 use crate::slotted::bits;
 use crate::slotted::cell::Cell;
 use crate::slotted::lanes::NONE;
 use crate::slotted::sources::Sources;
 pub(super) use limiters::Obedience;
 use limiters::OfHost;
-
-/// Cells of one burst that wait: born in successive slots.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    first: Cell,
-    len: u32,
-    next: u32,
-}
-
-/// The runs of all queues, and the places that are free.
-#[derive(Debug)]
-struct Runs {
-    runs: Vec<Run>,
-    free: u32,
-}
-
-impl Runs {
-    fn put(&mut self, first: Cell) -> u32 {
-        let run = Run { first, len: 1, next: NONE };
-        let place = self.free;
-        if place == NONE {
-            self.runs.push(run);
-            return (self.runs.len() - 1) as u32;
-        }
-        self.free = std::mem::replace(&mut self[place], run).next;
-        place
-    }
-
-    fn free(&mut self, place: u32) {
-        self[place].next = std::mem::replace(&mut self.free, place);
-    }
-}
-
-impl Links for Runs {
-    #[inline(always)]
-    fn next(&self, place: u32) -> u32 {
-        self[place].next
-    }
-
-    #[inline(always)]
-    fn link(&mut self, place: u32, next: u32) {
-        self[place].next = next;
-    }
-}
-
-impl Index<u32> for Runs {
-    type Output = Run;
-
-    #[inline(always)]
-    fn index(&self, place: u32) -> &Run {
-        &self.runs[place as usize]
-    }
-}
-
-impl IndexMut<u32> for Runs {
-    #[inline(always)]
-    fn index_mut(&mut self, place: u32) -> &mut Run {
-        &mut self.runs[place as usize]
-    }
-}
 
 /// What is seldom looked at.
 #[derive(Debug)]
@@ -287,106 +229,6 @@ impl Adapters {
         for (word, next_due) in self.due.iter_mut().zip(self.next_due.chunks(64)) {
             *word = bits::collect(next_due.iter().map(|&due| due <= now));
         }
-    }
-
-    /// Finds the hosts that what is generated passes: no queue there may send and none is about to; but a host with one queue,
-    /// or with several sources, must have nothing waiting.
-    #[inline]
-    fn find_open(&mut self, held: &[u64]) {
-        for (word, held) in held.iter().enumerate() {
-            let busy = self.strict[word] & self.waits[word] | self.ready.hosts()[word] | self.due[word];
-            self.open[word] = !(held | busy);
-            self.shut[word] &= !self.open[word];
-        }
-    }
-
-    /// What was generated at hosts with one source each passes where nothing stands in its way, and waits elsewhere. Those that
-    /// pass stay where they lie.
-    #[inline]
-    fn pass_all_but(&mut self, now: u32, held: &[u64]) {
-        self.find_open(held);
-        let row = self.sources.slot(now);
-        let (mut from, mut kept) = (row.start, row.start);
-        while let Some(at) = self.next_waiting(from..row.end) {
-            let cell = self.sources.take_out(from, at, &mut kept);
-            from = at + 1;
-            self.enqueue(self.host_of(cell.source()).into(), cell, now);
-        }
-        if from > row.start {
-            self.sources.end_slot(now, from..row.end, kept);
-        }
-    }
-
-    /// The place of the next cell that has to wait.
-    #[inline]
-    fn next_waiting(&self, mut places: Range<usize>) -> Option<usize> {
-        loop {
-            let host_of = &self.sources.host_of[..];
-            let host = |cell: Cell| usize::from(host_of[usize::from(cell.source())]);
-            let cells = self.sources.cells(places.clone());
-            let found = match (&self.open[..], &self.limited_to[..]) {
-                // Up to 64 hosts.
-                (&[open], &[limited_to]) => cells
-                    .iter()
-                    .position(|&cell| (!open >> (host(cell) % 64) | limited_to >> (cell.to() % 64)) & 1 != 0),
-                (open, limited_to) => cells.iter().position(|&cell| {
-                    let (host, to) = (host(cell), usize::from(cell.to()));
-                    (!open[host / 64] >> (host % 64) | limited_to[to / 64] >> (to % 64)) & 1 != 0
-                }),
-            };
-            let found = found?;
-            let (host, to) = (host(cells[found]), cells[found].to());
-            if self.open[host / 64] >> (host % 64) & 1 == 0 || self.seed.is_some() && self.is_limited(host as u32, to) {
-                return Some(places.start + found);
-            }
-            places.start += found + 1;
-        }
-    }
-
-    /// The same at hosts of which some have several sources.
-    #[inline(always)]
-    fn pass<const OBEYS: bool>(&mut self, now: u32, held: &[u64]) {
-        self.find_open(held);
-        self.sends.fill(0);
-        let mut places = self.sources.slot(now);
-        while let Some((host, cell)) = self.pass_some::<OBEYS>(&mut places) {
-            // A host with several sources sends what was generated first, unless that has to wait.
-            let (word, bit) = (host as usize / 64, 1 << (host % 64));
-            if self.strict[word] & bit != 0 {
-                self.open[word] &= !bit;
-            }
-            self.enqueue(host, cell, now);
-        }
-    }
-
-    /// Cells pass their hosts, up to one that has to wait.
-    #[inline(always)]
-    fn pass_some<const OBEYS: bool>(&mut self, places: &mut Range<usize>) -> Option<(u32, Cell)> {
-        let (open, sends, limited_to) = (&mut self.open[..], &mut self.sends[..], &self.limited_to[..]);
-        let (turn, sent, host_of) = (&mut self.turn[..], &mut self.sent[..], &self.sources.host_of[..]);
-        let (limited, row) = (&self.limited[..], self.row);
-        let (cells, mut outgoing) = (&mut self.cells[..], self.outgoing);
-        let mut waits = None;
-        for &cell in self.sources.cells(places.clone()) {
-            places.start += 1;
-            let (host, to) = (usize::from(host_of[usize::from(cell.source())]), usize::from(cell.to()));
-            let (word, bit) = (host / 64, 1 << (host % 64));
-            let is_limited = OBEYS
-                && limited_to[to / 64] >> (to % 64) & 1 != 0
-                && limited[host * row + to / 64] >> (to % 64) & 1 != 0;
-            if open[word] & bit == 0 || is_limited {
-                waits = Some((host as u32, cell));
-                break;
-            }
-            open[word] &= !bit;
-            sends[word] |= bit;
-            cells[outgoing] = cell;
-            outgoing += 1;
-            turn[host] = (to as u32).wrapping_add(1);
-            sent[host] = sent[host].wrapping_add(1);
-        }
-        self.outgoing = outgoing;
-        waits
     }
 
     /// Hosts that sent nothing yet serve what waits. One with a single source has nothing that may go if a cell passed it.

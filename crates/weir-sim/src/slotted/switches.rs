@@ -3,6 +3,12 @@
 //! A *lane* is the output of a switch: lane `h` leads to host `h`, the others follow from a whole word of 64 on, in the
 //! order of their ports. A *link* is a lane or, behind all lanes, the port of a host.
 
+mod arrivals;
+mod turn;
+
+pub(super) use self::arrivals::{Arrival, News, Uplinks};
+pub(super) use self::turn::Turn;
+
 use std::collections::VecDeque;
 
 use weir_core::ethernet::pause::Watermarks;
@@ -10,7 +16,7 @@ use weir_core::host::{Integral, Slots};
 use weir_core::queue::Space;
 
 use crate::slotted::bits;
-use crate::slotted::cell::{Cell, Flight};
+use crate::slotted::cell::Cell;
 use crate::slotted::lanes::NONE;
 use crate::slotted::routes::Routes;
 
@@ -119,101 +125,6 @@ pub(super) struct Queues {
     pub(super) inputs: Vec<Input>,
     /// Whether inputs are told apart.
     pub(super) by_input: bool,
-}
-
-/// The lanes of a word in a slot.
-#[derive(Clone, Debug)]
-pub(super) struct Turn {
-    /// Those that are still to serve a cell, those that did, and those that it emptied.
-    pub(super) todo: u64,
-    pub(super) served: u64,
-    emptied: u64,
-    /// The cells that were served, so many, in the order of their lanes.
-    cells: [Cell; 64],
-    count: usize,
-}
-
-impl Turn {
-    /// Before the first slot.
-    pub(super) fn new() -> Turn {
-        Turn { todo: 0, served: 0, emptied: 0, cells: [Cell::NONE; 64], count: 0 }
-    }
-
-    /// A word begins to serve, with these lanes.
-    #[inline]
-    pub(super) fn begin(&mut self, todo: u64) {
-        (self.todo, self.served, self.emptied, self.count) = (todo, 0, 0, 0);
-    }
-
-    /// The cells that were served.
-    #[inline]
-    pub(super) fn cells(&self) -> &[Cell] {
-        &self.cells[..self.count.min(64)]
-    }
-
-    /// The same, with the lanes of `word`.
-    #[inline]
-    pub(super) fn flights(&self, word: usize) -> impl Iterator<Item = Flight> + '_ {
-        let lanes = bits::of(self.served).map(move |place| (64 * word + place) as u32);
-        self.cells().iter().zip(lanes).map(|(&cell, link)| Flight { cell, link })
-    }
-}
-
-/// What comes to a switch: a cell with the link that it came by, or one that its host sent just now.
-pub(super) trait Arrival: Copy {
-    fn cell(self) -> Cell;
-    fn link(self, uplinks: Uplinks) -> u32;
-}
-
-/// The links from the hosts, the first one, and the host of each source.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Uplinks<'a> {
-    pub(super) first: u32,
-    pub(super) host_of: &'a [u16],
-}
-
-impl Uplinks<'_> {
-    #[inline(always)]
-    pub(super) fn host(self, cell: Cell) -> u16 {
-        self.host_of[usize::from(cell.source())]
-    }
-}
-
-impl Arrival for Flight {
-    #[inline(always)]
-    fn cell(self) -> Cell {
-        self.cell
-    }
-
-    #[inline(always)]
-    fn link(self, _uplinks: Uplinks) -> u32 {
-        self.link
-    }
-}
-
-impl Arrival for Cell {
-    #[inline(always)]
-    fn cell(self) -> Cell {
-        self
-    }
-
-    #[inline(always)]
-    fn link(self, uplinks: Uplinks) -> u32 {
-        uplinks.first.wrapping_add(uplinks.host(self).into())
-    }
-}
-
-/// Something is to be done about a cell that came to `lane`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct News {
-    pub(super) cell: Cell,
-    pub(super) link: u32,
-    pub(super) lane: usize,
-    pub(super) is_dropped: bool,
-    /// Too many cells wait that came by its link.
-    pub(super) is_alarm: bool,
-    /// The congestion point looks at it.
-    pub(super) is_sampled: bool,
 }
 
 impl Queues {

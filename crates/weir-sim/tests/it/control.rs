@@ -1,21 +1,21 @@
 //! What congestion management does to a network: timelines worked out by hand, and laws.
 
-use std::ops::ControlFlow;
+mod bcn;
+mod properties;
 
-use proptest::prelude::*;
 use weir_core::network::Topology;
 use weir_core::spec::control::{
-    Bcn, BcnReactionPoint, Control, Counted, Drift, Limiter, NewLimiter, Notification, NotificationLane, Pause,
-    Positive, Qcn, QcnCongestionPoint, QcnReactionPoint, Recovery, Response, Sampling, Severe, SevereAction,
+    Bcn, BcnReactionPoint, Counted, Limiter, NewLimiter, Notification, NotificationLane, Pause, Positive, Qcn,
+    QcnCongestionPoint, QcnReactionPoint, Recovery, Response, Sampling, Severe, SevereAction,
 };
 use weir_core::spec::{
     Departures, LevelProbe, Limit, LimiterProbe, Link, LinkSpec, Network, Node, NodeKind, Spec, TrafficProbe,
 };
 use weir_core::units::{Bytes, Rate, Span, Time};
 use weir_sim::workloads::{HOT_PORT, calibration, calibration_pause};
-use weir_sim::{ControlKind, DropCause, Feeding, Plan, PushedSource, Sim, Totals};
+use weir_sim::{ControlKind, Feeding, Plan, Totals};
 
-use crate::scenarios::{FRAME, LINK, any_scenario, constant, drop_tail, probe, run, run_fed, spec};
+use crate::scenarios::{FRAME, LINK, constant, drop_tail, probe, run, run_fed, spec};
 
 const PAUSE: Pause = Pause {
     nodes: vec![],
@@ -89,113 +89,6 @@ fn a_pause_of_some_quanta_runs_out_unless_it_is_repeated() {
     assert_eq!(repeated.ports[0].pauses.total.ps(), 30_000_000 - 5_651_200, "up to the end of the run");
     let xoffs = sent(&repeated).into_iter().find(|row| (row.0, row.2) == (1, ControlKind::Xoff));
     assert_eq!(xoffs.map(|row| row.3), Some(6), "at 4.1 us and each 5 us after");
-}
-
-/// BCN at port 2, each frame sampled, a set point of one frame.
-fn slow_receiver_with_bcn(duration: Span) -> Spec {
-    let mut spec = slow_receiver(duration);
-    let Some(Bcn { congestion_point, reaction_point }) = calibration().control.bcn else { panic!("it has BCN") };
-    let mut point = congestion_point;
-    point.ports = vec![2];
-    (point.q_eq_bytes, point.sample_every_bytes) = (FRAME, FRAME);
-    (point.sampling, point.notification.delay_ps) = (Sampling::Uniform { jitter: 0.0 }, Span::ZERO);
-    let reaction_point = BcnReactionPoint {
-        hosts: vec![0],
-        gd: 0.25,
-        min_rate_bps: Rate::from_bps(1_250_000_000),
-        drift: None,
-        limiter: Limiter {
-            queue: Limit::Unlimited,
-            pacing_jitter: 0.0,
-            fifo_frames: 0,
-            initial_credit: None,
-            most_credit: None,
-        },
-        ..reaction_point
-    };
-    spec.control.bcn = Some(Bcn { congestion_point: point, reaction_point });
-    spec
-}
-
-#[test]
-fn a_notification_goes_back_and_slows_the_sender_down() {
-    let mut spec = slow_receiver_with_bcn(Span::from_ns(13_100));
-    spec.record.limiters = vec![LimiterProbe { host: 0, every_ps: us(5) }];
-    // A frame waits at 2.9 us: Fb = -2; two at 4.1 us: Fb = -3; three at 5.3 us: Fb = -4, as changes count up to 2.
-    // Each takes effect after 51.2 ns on the link, 0.5 us on its way and 1 us at the host, at 4.4512 us, and so on.
-    // Frames began at 0, 1.2, 2.4 and 3.6 us; the next at 3.6 us + 12 kbit / 1.25 Gbit/s = 13.2 us.
-    let before = run(&spec, 1);
-    assert_eq!(before.ports[0].counters.frames, 4);
-    assert_eq!(sent(&before), [(1, 2, ControlKind::BcnNegative, 3)]);
-    let [(0, rows)] = &before.control.limiters[..] else { panic!("one flow") };
-    let rates: Vec<Option<u64>> = rows.iter().map(|row| row.rate_bps).collect();
-    assert_eq!(rates, [Some(5_000_000_000), Some(1_250_000_000), Some(1_250_000_000)]);
-    assert_eq!(rows[0].limited_ps, 5_000_000 - 4_451_200);
-    assert!((rows[0].rate_bit - 0.5488 * 5000.0).abs() < 1e-6);
-    spec.run.duration_ps = Span::from_ns(13_300);
-    let after = run(&spec, 1);
-    assert_eq!(after.ports[0].counters.frames, 5);
-    let [(0, meter)] = after.control.reaction_points[..] else { panic!("one flow") };
-    assert_eq!((meter.made, meter.decreases, meter.increases, meter.removed), (1, 3, 0, 0));
-}
-
-#[test]
-fn a_notification_takes_the_lane_that_it_is_given() {
-    // On the way back to host 0 lie 8 frames from host 2, sent there by the same switch.
-    let mut spec = slow_receiver_with_bcn(us(30));
-    let control = run(&spec, 1).control.reaction_points;
-    let data = |spec: &mut Spec| {
-        if let Some(bcn) = &mut spec.control.bcn {
-            bcn.congestion_point.notification.lane = NotificationLane::Data;
-        }
-    };
-    data(&mut spec);
-    assert_eq!(run(&spec, 1).control.reaction_points, control, "where nothing waits the lanes are the same");
-    // A queue that takes nothing drops what has to wait; back to host 0 goes what host 2 sends, too.
-    spec.traffic[0].sources.push(constant(2, 0, 12_000));
-    spec.queues = vec![drop_tail(vec![1], Limit::Frames(0))];
-    let crowded = run(&spec, 1);
-    let [(0, meter), ..] = crowded.control.reaction_points[..] else { panic!("the flow of host 0") };
-    assert!(meter.decreases < control[0].1.decreases, "notifications can be dropped");
-}
-
-#[test]
-fn a_limiter_passes_frames_on_while_its_port_is_paused_if_it_has_room_behind() {
-    let mut spec = slow_receiver_with_bcn(us(30));
-    spec.control.pause = vec![Pause { nodes: vec![1], ..PAUSE }];
-    let released = |fifo_frames: u32| {
-        let mut spec = spec.clone();
-        spec.run.duration_ps = us(60);
-        if let Some(bcn) = &mut spec.control.bcn {
-            bcn.reaction_point.limiter.fifo_frames = fifo_frames;
-        }
-        let totals = run(&spec, 1);
-        assert!(totals.drops.is_empty());
-        (totals.ports[0].counters.frames, totals.flows[0].live_frames)
-    };
-    // What was passed on goes at the line rate when the port is released.
-    assert!(released(10).0 > released(0).0);
-}
-
-#[test]
-fn what_a_limiter_has_no_room_for_is_told_apart_from_other_drops() {
-    let of_cause = |spec: &Spec, cause: DropCause| -> Vec<(u32, u64)> {
-        let totals = run(spec, 1);
-        let rows = totals.drops.iter().filter(|row| row.cause == cause);
-        rows.map(|row| (row.port, row.frames)).collect()
-    };
-    let mut spec = slow_receiver_with_bcn(us(100));
-    let Some(bcn) = &mut spec.control.bcn else { panic!("it has BCN") };
-    (bcn.reaction_point.limiter.queue, bcn.reaction_point.gi) = (Limit::Frames(2), 0.001);
-    // One frame leaves each 9.6 us from 3.6 us on, and one comes each 1.2 us from 0 on: up to 100 us 84 have come, and
-    // 14 have left (at 0, 1.2, 2.4, 3.6, 13.2 ... 99.6 us); the others wait or are lost.
-    assert_eq!(of_cause(&spec, DropCause::LimiterFull), [(0, 84 - 14 - 2)]);
-    assert_eq!(of_cause(&spec, DropCause::QueueFull), []);
-    spec.queues = vec![drop_tail(vec![2], Limit::Frames(0))];
-    let Some(bcn) = &mut spec.control.bcn else { panic!("it has BCN") };
-    bcn.reaction_point.hosts.clear();
-    assert_eq!(of_cause(&spec, DropCause::LimiterFull), [], "without limiters");
-    assert!(matches!(of_cause(&spec, DropCause::QueueFull)[..], [(2, 1..)]), "the switch drops");
 }
 
 #[test]
@@ -360,118 +253,6 @@ fn qcn_keeps_the_queue_short_and_the_link_busy() {
     assert!(mean < 2.0 * 26_000.0, "{mean} B wait on average");
     assert!(sent(&totals).iter().all(|row| row.2 == ControlKind::Qcn && row.1 == HOT_PORT));
     assert!(totals.control.reaction_points.iter().all(|(_, meter)| meter.decreases > 0));
-}
-
-/// Of limiters: some hold nothing at all, or less than a frame.
-fn any_limiter_queue() -> impl Strategy<Value = Limit> {
-    prop_oneof![
-        Just(Limit::Unlimited),
-        (0u64..4).prop_map(Limit::Frames),
-        (0u64..5000).prop_map(|bytes| Limit::Bytes(Bytes::new(bytes))),
-    ]
-}
-
-fn star(hosts: u32, gap: u64) -> Spec {
-    let sources = (0..hosts - 1).map(|host| constant(host, hosts - 1, gap)).collect();
-    spec(hosts, sources, us(400))
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    /// A queue that can hold what is on its way while PAUSE takes effect loses nothing.
-    #[test]
-    fn pause_with_enough_headroom_loses_nothing(
-        hosts in 3u32..7, gap in 1200u64..3000, xoff in 0u64..50_000, part in 0.0..1.0f64, response in 0u64..3000,
-        delay in 0u64..2000,
-    ) {
-        let mut spec = star(hosts, gap);
-        let senders = u64::from(hosts - 1);
-        // Of each sender: the frame that began just before, what its link holds, and what it sends while XOFF waits
-        // for a frame on the way back, is sent, travels and is responded to; 1.25 B in a nanosecond.
-        let reaction_ns = delay + 1200 + 52 + 500 + response + 500;
-        let headroom = senders * (reaction_ns * 5 / 4 + 2 * 1500);
-        let hot = 2 * (hosts - 1) + 1;
-        spec.queues = vec![drop_tail(vec![hot], Limit::Bytes(Bytes::new(xoff + headroom)))];
-        spec.control.pause = vec![Pause {
-            nodes: vec![hosts],
-            xoff_bytes: Bytes::new(xoff),
-            xon_bytes: Bytes::new((xoff as f64 * part) as u64),
-            delay_ps: Span::from_ns(delay),
-            ..PAUSE
-        }];
-        spec.control.responses = vec![Response {
-            nodes: (0..hosts).collect(), pause_ps: Span::from_ns(response), notification_ps: Span::ZERO,
-        }];
-        let totals = run(&spec, 0);
-        prop_assert!(totals.drops.is_empty(), "{:?}", totals.drops);
-        // What has come and not gone after 300 us, were nobody stopped.
-        let queued = 1500.0 * (300e3 * senders as f64 / gap as f64 - 250.0);
-        let paused: u64 = (0..hosts - 1).map(|host| totals.ports[2 * host as usize].pauses.count).sum();
-        prop_assert!(queued < (xoff + 2 * 1500 * senders) as f64 || paused >= senders, "{queued} B, {paused} pauses");
-        prop_assert!(gap < 1200 * senders || xoff < 1500 * senders || paused == 0, "nothing waits, {paused} pauses");
-        prop_assert!(totals.ports[hot as usize].counters.queue_max_bytes <= xoff + headroom);
-    }
-
-    /// Any network with any congestion management at any of its queues: frames and control frames are conserved, as
-    /// each run checks, and the same seed gives the same run, recorded or not.
-    #[test]
-    fn any_network_conserves_frames_under_congestion_management(
-        scenario in any_scenario(), chosen in any::<u64>(), qcn in any::<bool>(), data in any::<bool>(),
-        pausing in any::<u64>(), xoff in 0u64..20_000, quanta in prop::option::of(1u16..200),
-        every in 1500u64..20_000, fifo in 0u32..4, action in 0usize..3, queue in any_limiter_queue(),
-        (timer, rows) in (1u64..40, 1u64..40),
-    ) {
-        let mut spec = scenario;
-        let topology = Topology::expand(&spec.network).expect("a legal network");
-        let picked = |bits: u64, id: u32| bits >> (id % 64) & 1 == 1;
-        let ports = (0..).zip(&topology.ports).filter(|(id, port)| picked(chosen, *id) && !topology.is_host(port.from));
-        let ports: Vec<u32> = ports.map(|(id, _)| id).collect();
-        let nodes = 0..topology.nodes.len() as u32;
-        let hosts = nodes.clone().filter(|&node| topology.is_host(node) && picked(chosen.rotate_left(7), node));
-        let hosts: Vec<u32> = hosts.collect();
-        let probe = |&host: &u32| LimiterProbe { host, every_ps: us(rows) };
-        spec.record.limiters = hosts.iter().map(probe).collect();
-        let mut control = if qcn { with_qcn().control } else {
-            let action = [SevereAction::None, SevereAction::Stop, SevereAction::Max][action];
-            severe(calibration(), action).control
-        };
-        let lane = if data { NotificationLane::Data } else { NotificationLane::Control };
-        if let Some(bcn) = &mut control.bcn {
-            bcn.congestion_point.ports = ports.clone();
-            bcn.congestion_point.notification.lane = lane;
-            bcn.congestion_point.sample_every_bytes = Bytes::new(every);
-            bcn.congestion_point.q_eq_bytes = Bytes::new(2 * every);
-            bcn.reaction_point.hosts = hosts;
-            bcn.reaction_point.limiter = Limiter { queue, fifo_frames: fifo, ..bcn.reaction_point.limiter };
-            bcn.reaction_point.drift = Some(Drift { step_bps: Rate::from_bps(100_000_000), every_ps: us(timer) });
-        } else if let Some(qcn) = &mut control.qcn {
-            qcn.congestion_point.ports = ports;
-            qcn.congestion_point.notification.lane = lane;
-            qcn.congestion_point.sample_every_bytes = Bytes::new(every);
-            qcn.reaction_point.hosts = hosts;
-            qcn.reaction_point.limiter = Limiter { queue, fifo_frames: fifo, ..qcn.reaction_point.limiter };
-            qcn.reaction_point.recovery.timer_ps = us(timer);
-        }
-        let nodes = nodes.filter(|&node| !topology.is_host(node) && picked(pausing, node)).collect();
-        let xoff_bytes = Bytes::new(xoff);
-        control.pause = vec![Pause { nodes, xoff_bytes, xon_bytes: Bytes::new(xoff / 2), quanta, ..PAUSE }];
-        control.responses.clear();
-        spec.control = Control { ..control };
-        let run = |spec: &Spec| {
-            let plan = Plan::new(spec.clone()).expect("a legal spec");
-            Sim::<PushedSource>::new(&plan, 7, []).run(|_| ControlFlow::Continue(()))
-        };
-        let recorded = run(&spec);
-        prop_assert!(recorded.is_ok(), "{:?}", recorded.err());
-        spec.record = weir_core::spec::Record::default();
-        if let (Ok(recorded), Ok(plain)) = (recorded, run(&spec)) {
-            prop_assert_eq!(recorded.flows, plain.flows);
-            prop_assert_eq!(recorded.ports, plain.ports);
-            prop_assert_eq!(recorded.control.frames, plain.control.frames);
-            prop_assert_eq!(recorded.control.reaction_points, plain.control.reaction_points);
-        }
-    }
 }
 
 #[test]

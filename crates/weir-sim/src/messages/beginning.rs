@@ -1,0 +1,108 @@
+//! Messages begin: with a connection, or as frames alone.
+
+use std::rc::Rc;
+
+use weir_core::messages::Message;
+use weir_core::queue::Lane;
+use weir_core::rng::mix;
+use weir_core::spec::messages::{Messages as Spec, Packets};
+use weir_core::tcp::{Receiver, Sender};
+use weir_core::units::{Bytes, Span, Time};
+
+use super::Messages;
+use super::empty::{Empty, empty_of};
+use super::groups::{Group, Slot};
+use crate::fabric::Fabric;
+use crate::open::End;
+use crate::tcp::{TcpReceiver, TcpSender};
+use crate::timer::Timer;
+use crate::totals::MessageRow;
+
+impl Messages {
+    pub(super) fn begin(
+        &mut self,
+        fabric: &mut Fabric<'_>,
+        now: Time,
+        group: u32,
+        spec: &Spec,
+        message: Message,
+        task: u32,
+    ) {
+        let Group { totals, flow, live, pairs, .. } = &mut self.groups[group as usize];
+        let number = totals.arrived;
+        totals.arrived += 1;
+        totals.arrived_bytes += message.bytes.count();
+        *live += 1;
+        totals.most_live = totals.most_live.max(*live);
+        let pair = pairs.get(&(message.from, message.to)).copied();
+        let Empty { delivery, round_trip } = match pair {
+            Some(flow) => {
+                Empty { delivery: empty_of(fabric.plan, flow, spec.packets, message.bytes), round_trip: Span::ZERO }
+            }
+            None => fabric.empty(spec, message),
+        };
+        let row = MessageRow {
+            traffic: totals.traffic,
+            message: number,
+            from: message.from,
+            to: message.to,
+            bytes: message.bytes,
+            start: now,
+            ideal: delivery,
+            delivered: Time::NEVER,
+            acknowledged: Time::NEVER,
+            retransmits: 0,
+            timeouts: 0,
+        };
+        let (Some(config), None) = (&spec.config, pair) else {
+            let slot = Slot { group, row, ends: None, is_live: true, task };
+            return self.hand_over(fabric, slot, pair, spec.packets);
+        };
+        let name = || format!("messages/{}/{number}/sender", fabric.plan.spec.traffic[totals.traffic as usize].name);
+        let control = fabric.plan.message_controller(config, self.seed, name);
+        let (mut sender, mut receiver) = (Sender::new(config, control), Receiver::new(config));
+        if spec.handshake {
+            sender.open(now);
+        } else {
+            sender.resume(now, &mut receiver, round_trip);
+        }
+        sender.write(message.bytes);
+        sender.close();
+        let ends = Box::new((TcpSender::of_message(sender, *flow), TcpReceiver::of_message(receiver, *flow)));
+        let slot = Slot { group, row, ends: Some(ends), is_live: true, task };
+        let place = self.place(fabric, slot);
+        let hash = |end: u64| mix(u64::from(group) << 48 ^ number << 1 ^ end) as u32;
+        let end = |host, which| End::new(host, hash(which), spec.balancing);
+        // What is sent to the receiver is sent to end 0.
+        fabric.set_ends(place, [end(message.to, 0), end(message.from, 1)]);
+        self.act(fabric, 2 * place, |ends, fabric| ends.0.begin(fabric));
+    }
+
+    /// A place for a message; frames of the one that had it before are no more under way.
+    pub(super) fn place(&mut self, fabric: &Fabric<'_>, slot: Slot) -> u32 {
+        if let Some(place) = self.idle.front().copied().filter(|&place| fabric.under_way(place) == 0) {
+            self.idle.pop_front();
+            self.slots[place as usize] = slot;
+            return place;
+        }
+        self.slots.push(slot);
+        self.timers.extend([Timer::IDLE; 2]);
+        self.slots.len() as u32 - 1
+    }
+
+    /// All frames of a message without a connection are handed to its host.
+    fn hand_over(&mut self, fabric: &mut Fabric<'_>, slot: Slot, flow: Option<u32>, packets: Packets) {
+        let (bytes, now) = (slot.row.bytes.count(), fabric.now());
+        let place = self.place(fabric, slot);
+        let Some(flow) = flow else { return };
+        fabric.watch.get_or_insert_default().bulk.get_or_insert_with(|| Rc::clone(&self.bulk));
+        let full = packets.payload_bytes.count();
+        self.bulk.borrow_mut().begin(flow, place, now, bytes.div_ceil(full));
+        let mut left = bytes;
+        while left > 0 {
+            let data = left.min(full);
+            fabric.send(flow, Bytes::new(data) + packets.header_bytes, Lane::Data);
+            left -= data;
+        }
+    }
+}

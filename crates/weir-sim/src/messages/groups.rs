@@ -1,0 +1,71 @@
+//! Groups of messages, and what is written down of them.
+
+use std::collections::BTreeMap;
+
+use weir_core::units::Time;
+
+use crate::chain::Chain;
+use crate::tcp::{TcpReceiver, TcpSender};
+use crate::totals::{MessageRow, MessageTotals};
+
+#[derive(Debug)]
+pub(super) struct Group {
+    /// Place in `traffic`.
+    pub(super) traffic: u32,
+    /// The flow of its data; that of what comes back follows.
+    pub(super) flow: u32,
+    /// Without connections: the flow from each host to each other.
+    pub(super) pairs: BTreeMap<(u32, u32), u32>,
+    pub(super) totals: MessageTotals,
+    pub(super) rows: Vec<MessageRow>,
+    pub(super) most_rows: usize,
+    pub(super) live: u64,
+    /// Its tasks, if its messages wait for each other.
+    pub(super) chain: Option<Chain>,
+}
+
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) group: u32,
+    pub(super) row: MessageRow,
+    pub(super) ends: Option<Box<(TcpSender, TcpReceiver)>>,
+    /// Whether its message is not over.
+    pub(super) is_live: bool,
+    /// The task that its delivery ends, or [`NO_TASK`].
+    pub(super) task: u32,
+}
+
+impl Slot {
+    /// Writes down what its ends know.
+    pub(super) fn note(&mut self) {
+        if let Some(ends) = &self.ends {
+            ends.0.note_in(&mut self.row);
+            ends.1.note_in(&mut self.row);
+        }
+    }
+}
+
+impl Group {
+    pub(super) fn count(&mut self, row: &MessageRow) {
+        let totals = &mut self.totals;
+        if row.delivered < Time::NEVER {
+            totals.delivered += 1;
+            totals.delivered_bytes += row.bytes.count();
+        }
+        totals.retransmits += u64::from(row.retransmits);
+        totals.timeouts += u64::from(row.timeouts);
+        totals.acknowledged += u64::from(row.acknowledged < Time::NEVER);
+    }
+
+    pub(super) fn keep(&mut self, row: MessageRow) {
+        if !row.message.is_multiple_of(self.totals.stride) {
+            return;
+        }
+        self.rows.push(row);
+        while self.rows.len() > self.most_rows {
+            self.totals.stride *= 2;
+            let stride = self.totals.stride;
+            self.rows.retain(|row| row.message.is_multiple_of(stride));
+        }
+    }
+}
