@@ -193,6 +193,8 @@ main(int argc, char** argv)
     Config::SetDefault("ns3::RedQueueDisc::UseEcn", BooleanValue(true));
     Config::SetDefault("ns3::RedQueueDisc::UseHardDrop", BooleanValue(false));
     Config::SetDefault("ns3::RedQueueDisc::MeanPktSize", UintegerValue(segment + 42));
+    // A step: gentle RED would mark few packets up to twice the threshold.
+    Config::SetDefault("ns3::RedQueueDisc::Gentle", BooleanValue(false));
     Config::SetDefault("ns3::RedQueueDisc::QW", DoubleValue(1));
     Config::SetDefault("ns3::RedQueueDisc::MinTh", DoubleValue(mark));
     Config::SetDefault("ns3::RedQueueDisc::MaxTh", DoubleValue(mark));

@@ -31,6 +31,8 @@ use crate::totals::{MessageTotals, Totals};
 #[derive(Debug)]
 pub struct Messages {
     seed: Seed,
+    /// Of the hashes of connections: in another run others share a way.
+    salt: u64,
     groups: Vec<Group>,
     /// Connections, by number: the sender is the end twice that, the receiver the next.
     slots: Vec<Slot>,
@@ -64,6 +66,7 @@ impl Messages {
     pub(crate) fn new(plan: &Plan, seed: Seed) -> Option<Messages> {
         let mut messages = Messages {
             seed,
+            salt: seed.stream("messages/ways").next_u64(),
             groups: Vec::new(),
             slots: Vec::new(),
             idle: VecDeque::new(),

@@ -15,22 +15,54 @@ if TYPE_CHECKING:
 
 class LinkImbalance(WindowedPortMeasure):
     """Load of the most loaded of the ports over their mean load, by the bytes that they send; 1 is even (the
-    maximum-to-mean ratio of parallel links)."""
+    maximum-to-mean ratio of parallel links). Or Jain's index of their loads, (sum x)^2 / (n sum x^2)."""
 
     kind: Literal["link-imbalance"]
+    take: Literal["most-over-mean", "jain"] = "most-over-mean"
+    """Of the loads."""
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return link_imbalance(subject.records, subject.ids, self.window_ps)
+        return link_imbalance(subject.records, subject.ids, self.window_ps, self.take)
 
 
-def link_imbalance(records: Records, ports: Sequence[int], window: Window | None = None) -> pl.DataFrame:
-    """Most over mean of the bytes that ports send, from 1 to their number. Null where none sends."""
+def link_imbalance(
+    records: Records,
+    ports: Sequence[int],
+    window: Window | None = None,
+    take: Literal["most-over-mean", "jain"] = "most-over-mean",
+) -> pl.DataFrame:
+    """Most over mean of the bytes that ports send, from 1 to their number n; or Jain's index of them, from
+    1/n to 1. Null where none sends.
+
+    Source: Jain 1984, eq. 1 (the index).
+    """
     rows = port_rows(records, ports, window)
     loads = rows.group_by("replicate", "port", maintain_order=True).agg(
         load=pl.col("bytes").cast(pl.Float64).sum()
     )
-    ratio = quotient(pl.col("load").max(), pl.col("load").mean())
+    load = pl.col("load")
+    ratio = quotient(load.max(), load.mean())
+    if take == "jain":
+        ratio = quotient(load.sum() ** 2, load.len() * (load**2).sum())
     return by_replicate(records, loads, pl.when(pl.col("load").sum() > 0).then(ratio))
+
+
+class PauseDepth(PortMeasure):
+    """How far stops spread: the greatest number of stops from an output that nobody holds to one of the
+    ports, each because of the one before; 1 next to it, 0 where none of the ports is stopped. Of priority
+    flow control and PAUSE of `buffers`."""
+
+    kind: Literal["pause-depth"]
+
+    def values(self, subject: Subject) -> pl.DataFrame:
+        return pause_depth(subject.records, subject.ids)
+
+
+def pause_depth(records: Records, ports: Sequence[int]) -> pl.DataFrame:
+    """The greatest `depth` of `hold_causes` of ports; 0 without any."""
+    rows = records["hold_causes"].filter(pl.col("port").is_in(list(ports)))
+    found = by_replicate(records, rows, pl.col("depth").cast(pl.Float64).max())
+    return found.with_columns(pl.col("value").fill_null(0.0))
 
 
 class PauseFraction(PortMeasure):

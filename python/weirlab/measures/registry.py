@@ -15,7 +15,7 @@ from weirlab.measures.delays import DelayPercentile, MaxDelay, MeanDelay
 from weirlab.measures.estimates import Estimate
 from weirlab.measures.fairness import JainFairness, RateError, RmsFairness, SettlingTime, TimeToConverge
 from weirlab.measures.hotspots import RecoveryTime, RelativeFairness
-from weirlab.measures.imbalance import LinkImbalance, PauseFraction
+from weirlab.measures.imbalance import LinkImbalance, PauseDepth, PauseFraction
 from weirlab.measures.jobs import BusBandwidth, JobTime
 from weirlab.measures.losses import Drops, DropTime, LastDrop, LossRatio
 from weirlab.measures.messages import MessageTime, Slowdown, UnfinishedMessages
@@ -59,6 +59,7 @@ MEASURES: tuple[type[Measure], ...] = (
     LastDrop,
     PauseTime,
     PauseFraction,
+    PauseDepth,
     ControlFrames,
 )
 

@@ -278,6 +278,12 @@ def _named(place: str) -> Callable[..., Any]:
 
 
 STUDIES: Mapping[str, Reproduction] = {
+    "ai-fabric": Reproduction(
+        title="The tests of the BMWG drafts on AI fabrics, and GPCNeT",
+        source="draft-calabria-bmwg-ai-fabric-training-bench; GPCNeT 1.3",
+        rows="weirlab.reproductions.ai_fabric:reproduce",
+        page="weirlab.report.reproduce_ai_fabric:sections",
+    ),
     "bcn": Reproduction(
         title="BCN with PAUSE and drift",
         source="BCN Calibration 2006",

@@ -71,7 +71,7 @@ impl Messages {
         let ends = Box::new((TcpSender::of_message(sender, *flow), TcpReceiver::of_message(receiver, *flow)));
         let slot = Slot { group, row, ends: Some(ends), is_live: true, task };
         let place = self.place(fabric, slot);
-        let hash = |end: u64| mix(u64::from(group) << 48 ^ number << 1 ^ end) as u32;
+        let hash = |end: u64| mix(self.salt ^ u64::from(group) << 48 ^ number << 1 ^ end) as u32;
         let end = |host, which| End::new(host, hash(which), spec.balancing);
         // What is sent to the receiver is sent to end 0.
         fabric.set_ends(place, [end(message.to, 0), end(message.from, 1)]);

@@ -1,0 +1,54 @@
+"""The tests of AI fabrics: those that take long are left out, and a wrong network fails what theory says."""
+
+import polars as pl
+import pytest
+
+from weirlab.reproductions import Effort
+from weirlab.reproductions.ai_fabric import of_trial, reproduce, summary
+from weirlab.reproductions.ai_fabric.checks import Results, claims
+from weirlab.reproductions.ai_fabric.tests import TRIALS
+from weirlab.reproductions.verdicts import Verdict
+
+
+@pytest.fixture(scope="module")
+def found():
+    return reproduce(Effort(quick=True, threads=1))
+
+
+def test_all_that_theory_says_holds(found):
+    assert [claim.statement for claim in found.claims if claim.verdict is not Verdict.HOLDS] == []
+    assert len(found.claims) >= 13
+
+
+def test_every_test_that_a_simulator_can_run_has_values(found):
+    ids = set(found.tables["tests"].get_column("id"))
+    assert ids >= {"5.1", "5.2", "5.3", "7.1", "7.2", "7.3", "7.4", "8.1", "8.2", "8.3", "9.1", "9.2", "9.3"}
+    assert ids >= {"10.1", "10.3", "11.2", "11.3", "GPCNeT"}
+
+
+def test_spread_over_seeds_is_reported(found):
+    row = found.tables["tests"].filter(
+        pl.col("id") == "8.1", pl.col("condition") == "1 queue pairs", pl.col("measure") == "jfi"
+    )
+    assert row.item(0, "cv") > 0, "another seed hashes flows to other links"
+
+
+def test_another_network_fails_what_theory_says(found):
+    values = found.tables["values"]
+    worse = values.with_columns(
+        value=pl.when(pl.col("measure").is_in(["drops", "jfi", "job", "mean"]))
+        .then(pl.col("value") * 1.3 + 1)
+        .otherwise(pl.col("value"))
+    )
+    failed = [claim for claim in claims(Results(worse)) if not claim.holds]
+    assert len(failed) >= 5
+
+
+def test_a_mean_is_unknown_where_a_run_gives_no_answer():
+    rows = {"id": ["a"] * 2, "condition": ["b"] * 2, "measure": ["m"] * 2, "unit": ["1"] * 2, "value": [1.0, None]}
+    assert summary(pl.DataFrame(rows)).item(0, "mean") is None
+
+
+def test_a_trial_runs_its_seeds():
+    trial = next(trial for trial in TRIALS if trial.id == "5.2")
+    assert of_trial(trial, 1, 3, 1).get_column("replicate").n_unique() == 3
