@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from made_records import MS, deliveries, records, values
 from weirlab.measures.fairness import settling_time
-from weirlab.measures.imbalance import link_imbalance, pause_fraction
+from weirlab.measures.imbalance import link_imbalance, pause_depth, pause_fraction
 from weirlab.measures.messages import message_time, slowdown
 
 US = 10**6
@@ -85,6 +85,17 @@ def test_imbalance_is_the_greatest_load_over_the_mean():
     assert values(link_imbalance(run, [0, 1])) == [1.5, 1.0]
     assert values(link_imbalance(run, [0])) == [1.0, 1.0]
     assert values(link_imbalance(two_ports(), [0, 1])) == [None, None]
+
+
+def test_the_index_of_loads_is_one_where_they_are_even_and_a_half_where_one_of_two_has_all():
+    run = two_ports(bytes=[3000, 1000, 500, 500])
+    assert values(link_imbalance(run, [0, 1], take="jain")) == [0.8, 1.0]
+    assert values(link_imbalance(two_ports(bytes=[9, 0, 0, 0]), [0, 1], take="jain")) == [0.5, None]
+
+
+def test_the_depth_of_stops_is_the_greatest_and_zero_where_nothing_is_stopped():
+    causes = pl.DataFrame({"replicate": [0, 0, 0], "port": [0, 1, 2], "depth": [1, 3, 7]})
+    assert values(pause_depth(records(hold_causes=causes), [0, 1])) == [3.0, 0.0]
 
 
 def test_the_share_of_pauses_is_that_of_time_and_ports():

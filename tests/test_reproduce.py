@@ -172,7 +172,7 @@ def test_an_unknown_study_names_the_nearest():
     assert reproductions.find("zrl").title == "BCN under the ZRL congestion benchmark"
     with pytest.raises(InputError, match="did you mean 'rapid'"):
         reproductions.find("rapdi")
-    with pytest.raises(InputError, match="there are bcn, bulk"):
+    with pytest.raises(InputError, match="there are ai-fabric, bcn, bulk"):
         reproductions.find("qqq")
 
 

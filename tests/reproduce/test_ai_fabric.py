@@ -45,8 +45,8 @@ def test_another_network_fails_what_theory_says(found):
 
 
 def test_a_mean_is_unknown_where_a_run_gives_no_answer():
-    rows = {"id": ["a"] * 2, "condition": ["b"] * 2, "measure": ["m"] * 2, "unit": ["1"] * 2, "value": [1.0, None]}
-    assert summary(pl.DataFrame(rows)).item(0, "mean") is None
+    names = {name: ["a"] * 2 for name in ("id", "condition", "measure", "unit")}
+    assert summary(pl.DataFrame({**names, "value": [1.0, None]})).item(0, "mean") is None
 
 
 def test_a_trial_runs_its_seeds():
