@@ -1,7 +1,7 @@
 # Weirlab with its live tools.
 #   docker build -t weirlab .
 #   docker run --rm weirlab run incast
-#   docker run --rm --cap-add NET_ADMIN --cap-add SYS_ADMIN --security-opt apparmor=unconfined --device /dev/net/tun weirlab emulate --rate 20mbit -- ping -c 3 198.18.0.2
+#   docker run --rm --privileged weirlab emulate --rate 20mbit -- ping -c 3 198.18.0.2
 FROM rust:1-slim-bookworm AS wheel
 # The base image's release fixes the versions.
 # hadolint ignore=DL3008

@@ -26,7 +26,7 @@ from typing import Literal
 from weirlab import _core
 from weirlab.errors import MissingCapability
 from weirlab.testbed.account import CpuTime, MachineAccount, Reading, thread_waits
-from weirlab.testbed.namespaces import Namespace
+from weirlab.testbed.namespaces import Namespace, set_sysctl
 
 Status = Literal["ok", "lack", "unknown"]
 """``unknown``: it could not be found out, for a reason that ``found`` gives."""
@@ -268,6 +268,10 @@ FEATURES = {
         "'router: linux' and 'testpmd' would share the sender's CPU and rarely lose: they are not built",
         "run the command with sudo; a kernel with CONFIG_RPS",
     ),
+    "network settings": (
+        "no testbed with routers or paths of its own",
+        "a privileged container ('docker run --privileged')",
+    ),
     "tun devices": ("no emulated paths in user space", "a kernel with CONFIG_TUN, and /dev/net/tun"),
     "qdisc tbf": ("links cannot be shaped by the kernel", "a kernel with CONFIG_NET_SCH_TBF"),
     "qdisc htb": ("links cannot be shared by classes", "a kernel with CONFIG_NET_SCH_HTB"),
@@ -392,6 +396,7 @@ def _try_links() -> dict[str, str]:
         for number, (kind, values) in enumerate(options.items(), start=1):
             add = functools.partial(route.tc, "replace", kind, loopback, handle=f"{number}:", **values)
             tried[f"qdisc {kind}"] = _refusal(add)
+    tried["network settings"] = _refusal(lambda: set_sysctl("ipv4.ip_forward", 1))
     tried["tun devices"] = _refusal(_make_tun)
     return tried
 
@@ -414,7 +419,7 @@ def _refusal(attempt: Callable[[], object]) -> str:
 
     try:
         attempt()
-    except (NetlinkError, OSError) as error:
+    except (NetlinkError, OSError, MissingCapability) as error:
         return str(error.args[-1])
     return ""
 

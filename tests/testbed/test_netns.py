@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from weirlab.errors import InputError
+from weirlab.errors import InputError, MissingCapability
 from weirlab.testbed.base import TrialSpec
+from weirlab.testbed.namespaces import set_sysctl
 from weirlab.testbed.netns import _frames, _was_cut_short, _was_decided
 
 SPEC = TrialSpec(index=0, intended_load_fps=1000.0, duration_s=2.0, frame_size_bytes=64, loss_budget=0.0)
@@ -42,3 +45,12 @@ def test_a_stop_is_believed_only_if_the_counts_at_the_end_say_the_same(lost, los
         {"sent": 1000, "received": 1000, "receiver_drops": 0, "lost_early": 0},
     ]
     assert _was_decided(spec, {"directions": ways}) is decided
+
+
+def test_a_container_that_shows_settings_read_only_is_named_with_what_to_do(monkeypatch):
+    def refuse(*_given):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    with pytest.raises(MissingCapability, match="/proc/sys/net/ipv4/ip_forward .* --privileged"):
+        set_sysctl("ipv4.ip_forward", 1)

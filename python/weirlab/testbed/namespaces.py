@@ -9,6 +9,7 @@ lives::
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
@@ -98,12 +99,21 @@ class Namespace:
 
 
 def set_sysctl(name: str, value: int | str) -> bool:
-    """Set ``net.NAME`` in the namespace of the calling thread; False where the kernel has no such setting."""
+    """Set ``net.NAME`` in the namespace of the calling thread; False where the kernel has no such setting.
+
+    Raises MissingCapability in a container that may not.
+    """
     path = Path("/proc/sys/net", *name.split("."))
     try:
         path.write_text(f"{value}\n")
     except FileNotFoundError:
         return False
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
+        raise MissingCapability(
+            f"{path} is read-only in this container: start it privileged ('docker run --privileged')"
+        ) from None
     return True
 
 
