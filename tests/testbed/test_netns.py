@@ -52,5 +52,5 @@ def test_a_container_that_shows_settings_read_only_is_named_with_what_to_do(monk
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(Path, "write_text", refuse)
-    with pytest.raises(MissingCapability, match="/proc/sys/net/ipv4/ip_forward .* --privileged"):
+    with pytest.raises(MissingCapability, match=r"/proc/sys/net/ipv4/ip_forward .* --privileged"):
         set_sysctl("ipv4.ip_forward", 1)
