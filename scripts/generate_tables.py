@@ -26,6 +26,24 @@ A run records these tables: `run.records["flows"]` in Python, `tables/flows.parq
 The schema of the Arrow tables that the compiled core returns has the same texts (`about` of a table,
 `unit` and `meaning` of a column), and so has the metadata of saved files under `weirlab`. Tables of
 captures are listed under [traces](traces.md).
+
+## Series of many rows
+
+A replicate keeps up to 2^18 rows of its series in memory. Where there are more, they leave in parts while it
+runs, so that its memory does not grow with its length: `intervals`, `deliveries`, `flow_deliveries`,
+`burst_intervals`, `tcp` and `messages`. A part is a file `tables/TABLE/REPLICATE-NUMBER.parquet`, which
+appears whole or not at all; `tables/TABLE.parquet` lists the parts that belong to it.
+
+- Order: within a part, ports, flows and so on follow each other as in a whole table, the rows of each by
+  time. Parts continue each other in time. `run.records["intervals"]` has the same rows in the same order
+  as without parts, and needs memory for all of them; `run.records.lazy("intervals")` is a Polars query that
+  reads part by part, in the order of the parts.
+- `messages` in parts come when they are over. Those whose number is no multiple of `stride` in
+  `message_totals` do not count; `run.records["messages"]` leaves them out.
+- Measures that are sums or maxima read part by part. Other measures of series, and reports, read the whole
+  table.
+- A run that is interrupted, killed, or out of disk leaves the parts that it has written, for any reader of
+  Parquet; they are no result.
 """
 
 

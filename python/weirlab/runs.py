@@ -18,7 +18,7 @@ from weirlab.errors import InputError, Interrupted, RunFailed, UnsupportedError
 from weirlab.fields.base import Named
 from weirlab.files import whole
 from weirlab.measures.rows import FRAMES
-from weirlab.records import Records, empty_table
+from weirlab.records import Parts, Records, empty_table
 from weirlab.results import Manifest, Provenance, usable_cpus, write_text
 from weirlab.scenario import Resolved, Scenario, load
 from weirlab.scenario.record import FrameRecord
@@ -29,6 +29,8 @@ Progress = Callable[[int, int], None]
 first replicate of a batch has counted, too."""
 
 _SEEDS = 2**64
+PART_ROWS = 2**18
+"""Rows of series that a run keeps in memory before they leave: 20 MB or so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +110,7 @@ def run(
     threads: int | None = None,
     progress: Progress | None = None,
     judge: Judge | None = None,
+    parts: Parts | None = None,
 ) -> Run:
     """Execute a scenario on the packet-level simulator.
 
@@ -120,6 +123,8 @@ def run(
         threads: How many replicates to run at once. Default: one per CPU that this process may use.
         progress: Told about every 50 ms how much of how much is done.
         judge: Told after the first replicates what all of them will need, where there are more; may raise.
+        parts: Where rows of series go while runs go on, if there are many. Default: files that are removed
+            with the run.
 
     Raises:
         ScenarioError: The file is not legal.
@@ -138,22 +143,22 @@ def run(
     first = scenario.run.seed if seed is None else seed
     replicate_seeds(first, 1)  # says what is wrong with it
     many = 1 if replicates is None else replicates
-    parts: list[_Part] = []
+    batches: list[_Part] = []
     remark = ""
     try:
-        for part in _batches(scenario, first, many, threads, progress, judge):
-            parts.append(part)
+        for part in _batches(scenario, first, many, threads, progress, judge, parts):
+            batches.append(part)
     except KeyboardInterrupt:
-        if not parts:
+        if not batches:
             raise
-        done = sum(len(part.seeds) for part in parts)
+        done = sum(len(part.seeds) for part in batches)
         remark = f"interrupted after {done} of {many} replicates"
     made = Run(
         scenario=scenario,
-        seeds=tuple(seed for part in parts for seed in part.seeds),
-        records=Records.joined([part.records for part in parts], [len(part.seeds) for part in parts]),
+        seeds=tuple(seed for part in batches for seed in part.seeds),
+        records=Records.joined([part.records for part in batches], [len(part.seeds) for part in batches]),
         provenance=provenance.ended(),
-        captures={name: content for part in parts for name, content in part.captures.items()},
+        captures={name: content for part in batches for name, content in part.captures.items()},
         remark=remark,
     )
     if remark:
@@ -254,6 +259,7 @@ def _batches(
     threads: int | None,
     progress: Progress | None,
     judge: Judge | None,
+    parts: Parts | None,
 ) -> Iterator[_Part]:
     """The replicates in batches, the first of one for each CPU. After that it is known what all of them
     need."""
@@ -261,6 +267,7 @@ def _batches(
     if many < 1:
         raise InputError(f"at least 1 replicate is needed (got {many})")
     cpus = max(1, usable_cpus() if threads is None else threads)
+    parts = Parts() if parts is None else parts
     done, size = 0, cpus
     while done < many:
         seeds = replicate_seeds((seed + done) % _SEEDS, min(size, many - done))
@@ -273,7 +280,7 @@ def _batches(
             share.news = functools.partial(news, done)  # type: ignore[attr-defined]
 
         began = time.monotonic()
-        records, captures = _simulate(scenario, seeds, threads, share, first=done)
+        records, captures = _simulate(scenario, seeds, threads, share, first=done, parts=parts)
         seconds = max(time.monotonic() - began, 1e-3)
         if done == 0 and many > len(seeds):
             per_replicate = records.size_bytes() / len(seeds)
@@ -282,7 +289,7 @@ def _batches(
                 runs=many,
                 seconds=seconds / len(seeds) * many,
                 memory_bytes=round((_COPIES * per_replicate + content) * many),
-                disk_bytes=round((per_replicate + content) * many),
+                disk_bytes=round((per_replicate + content + parts.size_bytes() / len(seeds)) * many),
             )
             estimate.refuse()
             if judge is not None:
@@ -335,28 +342,32 @@ def _simulate(
     progress: Progress | None,
     *,
     first: int = 0,
+    parts: Parts | None = None,
 ) -> tuple[Records, dict[str, bytes]]:
     """Records, and the capture files by name; `first` is the number of the first replicate in these."""
     if threads is not None and threads < 1:
         raise InputError(f"at least 1 thread is needed (got {threads})")
     resolved = resolve(scenario)
+    parts = Parts() if parts is None else parts
     threads = usable_cpus() if threads is None else threads
     try:
         news = getattr(progress, "news", None)
-        tables = _core.simulate(resolved.plan, list(seeds), threads, progress, news)
+        leaving = (functools.partial(parts.take, first), PART_ROWS)
+        tables = _core.simulate(resolved.plan, list(seeds), threads, progress, news, leaving)
     except _core.SimulationError as error:
         raise RunFailed(f"{scenario.name}: {error}") from error
+    replicates = range(first, first + len(seeds))
     if not len(tables["captures"]):
         records = Records.made(tables, captures=empty_table("captures"))
         check_conservation(records)
-        return records, {}
+        return records.with_parts(parts, replicates), {}
     captures = pl.DataFrame(tables["captures"])
     facts = pl.DataFrame([column for column in captures if column.name != "content"])
     records = Records.made(tables, captures=facts)
     check_conservation(records)
-    parts = zip(captures["name"], captures["replicate"], captures["content"], strict=True)
-    files = {f"{name}-{first + replicate}.pcapng": content for name, replicate, content in parts}
-    return records, files
+    rows = zip(captures["name"], captures["replicate"], captures["content"], strict=True)
+    files = {f"{name}-{first + replicate}.pcapng": content for name, replicate, content in rows}
+    return records.with_parts(parts, replicates), files
 
 
 def resolve(scenario: Scenario) -> Resolved:

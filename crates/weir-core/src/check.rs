@@ -22,8 +22,10 @@ use crate::units::{Bytes, Span, Time};
 pub const MAX_DURATION: Span = Span::from_ps(1 << 62);
 /// Longest frame.
 pub const MAX_FRAME: Bytes = Bytes::new(65_535);
-/// Most rows that the probes of one run may write.
+/// Most rows that the probes of one run may write, of those that stay in memory until its end.
 pub const MAX_ROWS: u64 = 20_000_000;
+/// The same of series that may leave a run while it goes on: ports, traffic, flows and connections.
+pub const MAX_LEAVING_ROWS: u64 = 1_000_000_000;
 /// Most frames of a capture: about 1 GB of memory.
 pub const MAX_CAPTURE: u64 = 10_000_000;
 /// Most flows of a scenario: pairs of a source and one of its destinations.

@@ -1,6 +1,7 @@
 //! Tables as Arrow. Whoever reads them by the PyCapsule interface, such as polars, takes the memory as it is.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Add;
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
@@ -80,14 +81,18 @@ impl ArrowTable {
         let answer = PyDict::new(py);
         let values = self.column(column)?;
         if let Some(values) = values.as_any().downcast_ref::<Float64Array>() {
-            let found = by_replicate(
-                chosen,
-                |row| values.is_valid(row).then(|| values.value(row)),
-                |a, b| {
-                    if greatest { a.max(b) } else { a + b }
-                },
-            );
-            found.into_iter().try_for_each(|(replicate, value)| answer.set_item(replicate, value))?;
+            let value = |row| values.is_valid(row).then(|| Sum::of(values.value(row)));
+            let joined = |a: Sum, b: Sum| {
+                if greatest && a.value() > b.value() {
+                    a
+                } else if greatest {
+                    b
+                } else {
+                    a + b
+                }
+            };
+            let found = by_replicate(chosen, value, joined);
+            found.into_iter().try_for_each(|(replicate, sum)| answer.set_item(replicate, sum.map(Sum::value)))?;
             return Ok(answer);
         }
         let narrow = values.as_any().downcast_ref::<UInt32Array>();
@@ -195,6 +200,33 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// A sum that does not depend on the order of its parts as long as they are whole numbers, such as integrals in byte ps.
+#[derive(Clone, Copy)]
+struct Sum {
+    whole: Option<i128>,
+    rounded: f64,
+}
+
+impl Sum {
+    fn of(value: f64) -> Self {
+        let is_whole = value.fract() == 0.0 && value.abs() < 2_f64.powi(96);
+        Self { whole: is_whole.then_some(value as i128), rounded: value }
+    }
+
+    fn value(self) -> f64 {
+        self.whole.map_or(self.rounded, |whole| whole as f64)
+    }
+}
+
+impl Add for Sum {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let whole = self.whole.zip(other.whole).and_then(|(a, b)| a.checked_add(b));
+        Self { whole, rounded: self.rounded + other.rounded }
+    }
+}
+
 /// The values of the rows of each replicate, joined in their order.
 fn by_replicate<V>(
     rows: impl Iterator<Item = (usize, u32, u32)>,
@@ -221,11 +253,14 @@ fn refused(error: ArrowError) -> PyErr {
 pub(crate) fn tables_to_python(py: Python<'_>, tables: Vec<Table>) -> PyResult<Bound<'_, PyDict>> {
     let answer = PyDict::new(py);
     for table in tables {
-        let name = table.name;
-        let batch = py.detach(|| record_batch(table)).map_err(refused)?;
-        answer.set_item(name, ArrowTable(batch))?;
+        answer.set_item(table.name, table_to_python(py, table)?)?;
     }
     Ok(answer)
+}
+
+/// One of them.
+pub(crate) fn table_to_python(py: Python<'_>, table: Table) -> PyResult<ArrowTable> {
+    py.detach(|| record_batch(table)).map(ArrowTable).map_err(refused)
 }
 
 fn record_batch(table: Table) -> Result<RecordBatch, ArrowError> {

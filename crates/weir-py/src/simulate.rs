@@ -1,7 +1,8 @@
 //! Specs in, columns out.
 
 use std::num::NonZero;
-use std::sync::Arc;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use pyo3::exceptions::PyValueError;
@@ -12,9 +13,9 @@ use weir_core::network::Topology;
 use weir_core::routing::Router;
 use weir_core::spec::buffers::Buffer;
 use weir_core::spec::{Network, Spec};
-use weir_sim::{Counts, Plan, Progress, Tables};
+use weir_sim::{Counts, Plan, Progress, Sink, Table, Tables};
 
-use crate::arrow::{schemas_to_python, tables_to_python};
+use crate::arrow::{schemas_to_python, table_to_python, tables_to_python};
 use crate::errors::{simulation_error, spec_error};
 use crate::watch::watched;
 
@@ -110,9 +111,10 @@ pub(crate) enum Asked<'py> {
 
 /// One run per seed, as tables of columns. About every 50 ms `watch` is told how much is done, of how much, and `news` what
 /// the first run has counted since: rows of simulated time (ps), frames sent and delivered, bytes delivered, frames dropped and
-/// frames under way.
+/// frames under way. `parts`, a function and a number, get rows of series while runs go on, where there are so many or more: the replicate, the
+/// name of the table and a part of it. Threads call it at the same time; what it raises ends the runs.
 #[pyfunction]
-#[pyo3(signature = (spec, seeds, threads=None, watch=None, news=None))]
+#[pyo3(signature = (spec, seeds, threads=None, watch=None, news=None, parts=None))]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
     spec: Asked<'py>,
@@ -120,6 +122,7 @@ pub(crate) fn simulate<'py>(
     threads: Option<usize>,
     watch: Option<Bound<'py, PyAny>>,
     news: Option<Bound<'py, PyAny>>,
+    parts: Option<(Py<PyAny>, usize)>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let plan = match spec {
         Asked::Checked(checked) => Arc::clone(&checked.0),
@@ -132,9 +135,30 @@ pub(crate) fn simulate<'py>(
     };
     let progress = if news.is_some() { Progress::with_news() } else { Progress::new() };
     let total = Progress::total(seeds.len());
+    let raised = Mutex::new(None);
+    let give = |replicate: u32, part: Table| {
+        let given = Python::attach(|py| match &parts {
+            Some((take, _)) => {
+                let name = part.name;
+                take.call1(py, (replicate, name, table_to_python(py, part)?)).map(drop)
+            }
+            None => Ok(()),
+        });
+        match given {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                raised.lock().expect("no thread panics while it holds the error").get_or_insert(error);
+                ControlFlow::Break(())
+            }
+        }
+    };
+    let sink = parts.as_ref().map(|parts| Sink { rows: parts.1.max(1), take: &give });
     let work = || {
-        let batch = weir_sim::simulate(&plan, &seeds, threads, &progress).map_err(|error| simulation_error(&error))?;
-        Ok(Tables::new(&plan, &batch))
+        let made = weir_sim::simulate_to(sink, &plan, &seeds, threads, &progress);
+        match raised.lock().expect("no thread panics while it holds the error").take() {
+            Some(error) => Err(error),
+            None => made.map(|batch| Tables::new(&plan, &batch)).map_err(|error| simulation_error(&error)),
+        }
     };
     let look = || {
         if let Some(news) = &news {

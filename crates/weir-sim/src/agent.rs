@@ -30,6 +30,16 @@ pub trait Agent {
     /// A frame arrived.
     fn on_frame(&mut self, fabric: &mut Fabric<'_>, frame: Received) -> Time;
 
+    /// How many rows of series it keeps.
+    fn rows(&self) -> usize {
+        0
+    }
+
+    /// Moves those that do not change any more to `totals`.
+    fn take_rows(&mut self, totals: &mut Totals) {
+        let _ = totals;
+    }
+
     /// The run has ended at `end`: adds what is to be known of this agent.
     fn report(&mut self, end: Time, totals: &mut Totals) {
         let _ = (end, totals);

@@ -11,6 +11,7 @@ use weir_core::units::Time;
 use crate::plan::Plan;
 use crate::sim::{Counts, Seen, Sim, SimError};
 use crate::slotted;
+use crate::spill::{Sink, Spill};
 use crate::totals::Totals;
 
 /// How far a batch has come, for another thread to see; and the way to end it.
@@ -75,6 +76,20 @@ impl Progress {
 /// # Errors
 /// That of the first replicate, in the order of the seeds, that has one; an error ends the batch.
 pub fn simulate(plan: &Plan, seeds: &[u64], threads: usize, progress: &Progress) -> Result<Vec<Totals>, SimError> {
+    simulate_to(None, plan, seeds, threads, progress)
+}
+
+/// The same; where there are many rows of series they leave by the `sink` while the runs go on, and are not in what is returned.
+///
+/// # Errors
+/// As of [`simulate`]; [`SimError::Interrupted`] where the sink said no.
+pub fn simulate_to(
+    sink: Option<Sink<'_>>,
+    plan: &Plan,
+    seeds: &[u64],
+    threads: usize,
+    progress: &Progress,
+) -> Result<Vec<Totals>, SimError> {
     let results: Mutex<Vec<Option<Result<Totals, SimError>>>> = Mutex::new(seeds.iter().map(|_| None).collect());
     let next = AtomicUsize::new(0);
     let has_spare = threads >= 2 * seeds.len();
@@ -82,7 +97,8 @@ pub fn simulate(plan: &Plan, seeds: &[u64], threads: usize, progress: &Progress)
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(&seed) = seeds.get(place) else { return };
-            let result = replicate(plan, seed, has_spare, progress, place == 0);
+            let spill = Spill::new(sink, place as u32);
+            let result = replicate(plan, seed, has_spare, progress, place == 0, spill);
             if result.is_err() {
                 progress.cancel();
             }
@@ -105,7 +121,14 @@ pub fn simulate(plan: &Plan, seeds: &[u64], threads: usize, progress: &Progress)
 }
 
 /// One replicate, from the first event to the last; with a thread to spare, if it can use one.
-fn replicate(plan: &Plan, seed: u64, has_spare: bool, progress: &Progress, notes: bool) -> Result<Totals, SimError> {
+fn replicate<'s>(
+    plan: &'s Plan,
+    seed: u64,
+    has_spare: bool,
+    progress: &Progress,
+    notes: bool,
+    spill: Spill<'s>,
+) -> Result<Totals, SimError> {
     let end = plan.spec().run.duration_ps;
     let mut told = 0;
     let mut tell = |now: Time| {
@@ -126,8 +149,8 @@ fn replicate(plan: &Plan, seed: u64, has_spare: bool, progress: &Progress, notes
         tell(seen.now())
     };
     let totals = match plan.spec().run.engine {
-        Engine::Event | Engine::EventTotals => Sim::standard(plan, seed).run_seen(ask)?,
-        Engine::Slotted { .. } => slotted::run(plan, seed, has_spare, ask)?,
+        Engine::Event | Engine::EventTotals => Sim::standard(plan, seed).spilling(spill).run_seen(ask)?,
+        Engine::Slotted { .. } => slotted::run(plan, seed, has_spare, spill, ask)?,
     };
     let _ = tell(Time::ZERO + end);
     Ok(totals)

@@ -11,7 +11,7 @@ use crate::boundaries::Boundaries;
 use crate::bulk::Bulk;
 use crate::plan::Plan;
 use crate::route::Flow;
-use crate::totals::{BurstInterval, Delivery};
+use crate::totals::{BurstInterval, Delivery, Totals};
 
 /// What became of the frames of one flow.
 #[derive(Clone, Copy, Debug)]
@@ -179,12 +179,48 @@ impl Watch {
     }
 }
 
+impl Watch {
+    fn probes(&mut self) -> impl Iterator<Item = &mut TrafficProbe> {
+        self.traffic.iter_mut().chain(&mut self.flows).flatten()
+    }
+
+    /// Writes the intervals that ended up to `now`; returns how many rows there are.
+    pub(crate) fn advance(&mut self, now: Time) -> usize {
+        self.probes()
+            .map(|probe| {
+                probe.advance(now);
+                probe.rows.len() + probe.bursts.len()
+            })
+            .sum()
+    }
+
+    /// Moves the rows of intervals that are over to `totals`.
+    pub(crate) fn take(&mut self, totals: &mut Totals) {
+        for (probes, written) in
+            [(&mut self.traffic, &mut totals.deliveries), (&mut self.flows, &mut totals.flow_deliveries)]
+        {
+            for (id, probe) in (0..).zip(probes) {
+                if let Some(probe) = probe {
+                    written.push((id, std::mem::take(&mut probe.rows)));
+                }
+            }
+        }
+        for (id, probe) in (0..).zip(&mut self.flows) {
+            if let Some(probe) = probe {
+                let over = probe.bursts.partition_point(|row| row.t_ps < probe.current.t_ps);
+                totals.burst_intervals.push((id, probe.bursts.drain(..over).collect()));
+            }
+        }
+    }
+}
+
 /// Writes down the intervals of one group of traffic, or of one flow.
 #[derive(Debug)]
 pub(crate) struct TrafficProbe {
     pub(crate) boundaries: Boundaries,
-    /// The interval under way.
+    /// The interval under way, and its number.
     pub(crate) current: Delivery,
+    number: u32,
     pub(crate) rows: Vec<Delivery>,
     /// Of one flow: the bursts that arrived whole.
     pub(crate) bursts: Vec<BurstInterval>,
@@ -194,13 +230,14 @@ impl TrafficProbe {
     pub(crate) fn new(every: Span, end: Time) -> TrafficProbe {
         let boundaries = Boundaries::new(every, end);
         let current = Delivery { t_ps: boundaries.at(1).ps(), frames: 0, bytes: 0 };
-        TrafficProbe { boundaries, current, rows: Vec::new(), bursts: Vec::new() }
+        TrafficProbe { boundaries, current, number: 1, rows: Vec::new(), bursts: Vec::new() }
     }
 
     /// Writes the intervals that ended up to `now`.
     pub(crate) fn advance(&mut self, now: Time) {
         while self.current.t_ps <= now.ps() {
-            let t_ps = self.boundaries.at(self.rows.len() as u32 + 2).ps();
+            self.number += 1;
+            let t_ps = self.boundaries.at(self.number).ps();
             self.rows.push(std::mem::replace(&mut self.current, Delivery { t_ps, frames: 0, bytes: 0 }));
         }
     }

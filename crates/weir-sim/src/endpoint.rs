@@ -65,6 +65,14 @@ impl Agent for Endpoint {
         delegate!(self, agent => agent.on_frame(fabric, frame))
     }
 
+    fn rows(&self) -> usize {
+        delegate!(self, agent => agent.rows())
+    }
+
+    fn take_rows(&mut self, totals: &mut Totals) {
+        delegate!(self, agent => agent.take_rows(totals));
+    }
+
     fn report(&mut self, end: Time, totals: &mut Totals) {
         delegate!(self, agent => agent.report(end, totals));
     }

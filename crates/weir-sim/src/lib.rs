@@ -44,6 +44,7 @@ mod route;
 mod script;
 mod sim;
 mod slotted;
+mod spill;
 mod tables;
 mod tcp;
 mod timer;
@@ -52,7 +53,7 @@ mod wire;
 pub mod workloads;
 
 pub use agent::{Agent, PushedSource};
-pub use batch::{Progress, simulate};
+pub use batch::{Progress, simulate, simulate_to};
 pub use endpoint::Endpoint;
 pub use fabric::Fabric;
 pub use frames::{Body, Received};
@@ -60,6 +61,7 @@ pub use messages::Messages;
 pub use plan::{Feeding, Plan};
 pub use probes::{Intervals, PortInterval};
 pub use sim::{Counts, Seen, Sim, SimError};
+pub use spill::Sink;
 pub use tables::Tables;
 pub use tcp::{TcpReceiver, TcpSender};
 pub use totals::{

@@ -90,6 +90,7 @@ impl Messages {
                 },
                 totals: MessageTotals { traffic, stride: 1, ..MessageTotals::default() },
                 rows: Vec::new(),
+                taken: [0; 65],
                 most_rows: usize::try_from(spec.rows).unwrap_or(usize::MAX),
                 live: 0,
                 chain: Chain::of(&spec.arrivals),
@@ -292,6 +293,18 @@ impl Agent for Messages {
         self.next()
     }
 
+    fn rows(&self) -> usize {
+        self.groups.iter().map(|group| group.rows.len()).sum()
+    }
+
+    fn take_rows(&mut self, totals: &mut Totals) {
+        for group in &mut self.groups {
+            group.rows.iter().for_each(|row| group.taken[row.message.trailing_zeros() as usize] += 1);
+            group.rows.sort_unstable_by_key(|row| row.message);
+            totals.messages.append(&mut group.rows);
+        }
+    }
+
     fn report(&mut self, _: Time, totals: &mut Totals) {
         for (group, task, at) in self.gather() {
             if let Some(chain) = &mut self.groups[group as usize].chain {
@@ -306,9 +319,8 @@ impl Agent for Messages {
                 group.keep(slot.row);
             }
         }
+        self.take_rows(totals);
         for group in &mut self.groups {
-            group.rows.sort_unstable_by_key(|row| row.message);
-            totals.messages.append(&mut group.rows);
             if let Some(chain) = &group.chain {
                 group.totals.job = chain.job;
                 totals.rounds.append(&mut chain.rounds(group.traffic));

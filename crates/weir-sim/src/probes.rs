@@ -40,6 +40,8 @@ pub(crate) struct PortProbes {
     of_port: Vec<u32>,
     pub(crate) log: Vec<Mark>,
     pub(crate) held: Vec<Held>,
+    /// The last intervals of the probes that were taken.
+    taken: Vec<Before>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +69,13 @@ impl PortProbes {
         for (place, probe) in (0..).zip(probes) {
             of_port[probe.port as usize] = place;
         }
-        PortProbes { probes: probes.iter().map(probe).collect(), of_port, log: Vec::new(), held: Vec::new() }
+        PortProbes {
+            probes: probes.iter().map(probe).collect(),
+            of_port,
+            log: Vec::new(),
+            held: Vec::new(),
+            taken: vec![Before::default(); probes.len()],
+        }
     }
 
     /// Each port that has a probe, and when its first interval ends.
@@ -132,16 +140,37 @@ impl PortProbes {
         self.probes.get(place as usize).map_or(0, |probe| probe.peak)
     }
 
-    /// After the last mark.
+    /// The intervals up to the last mark of each port, without those that were taken before.
+    pub(crate) fn take(&mut self) -> Intervals {
+        let mut until: Vec<u32> = self.taken.iter().map(|before| before.number).collect();
+        let (log, held) = (std::mem::take(&mut self.log), std::mem::take(&mut self.held));
+        let (mut last, mut last_held) = (vec![None; until.len()], vec![None; until.len()]);
+        log.iter().for_each(|mark| last[mark.probe as usize] = Some(mark));
+        held.iter().for_each(|held| last_held[held.probe as usize] = Some(held));
+        let from = self.taken.clone();
+        for (place, mark) in last.into_iter().enumerate() {
+            let Some(mark) = mark else { continue };
+            until[place] = mark.number;
+            let held = last_held[place].filter(|held| held.number == mark.number);
+            self.taken[place].row(mark.number, self.probes[place].boundaries, Some(mark), held);
+        }
+        Intervals { probes: self.probes.clone(), from, until, log, held }
+    }
+
+    /// After the last mark: all intervals that were not taken before.
     pub(crate) fn finish(self) -> Intervals {
-        Intervals { probes: self.probes, log: self.log, held: self.held }
+        let until = self.probes.iter().map(|probe| probe.boundaries.count()).collect();
+        Intervals { probes: self.probes, from: self.taken, until, log: self.log, held: self.held }
     }
 }
 
-/// The intervals of all recorded ports. Intervals in which nothing happened are not kept, but told.
+/// Intervals of the recorded ports, all or those of a part of the run. Intervals in which nothing happened are not kept, but told.
 #[derive(Clone, Debug, Default)]
 pub struct Intervals {
     probes: Vec<PortProbe>,
+    /// The interval before the first, and the last one, of each probe.
+    from: Vec<Before>,
+    until: Vec<u32>,
     log: Vec<Mark>,
     held: Vec<Held>,
 }
@@ -156,20 +185,22 @@ impl Intervals {
         let mut order: Vec<u32> = (0..self.held.len() as u32).collect();
         order.sort_by_key(|&place| self.held[place as usize].probe);
         let mut held = order.into_iter().map(|place| &self.held[place as usize]).peekable();
-        self.probes
-            .iter()
-            .flat_map(|&PortProbe { port, boundaries, .. }| {
-                (1..=boundaries.count()).map(move |number| (port, boundaries, number))
-            })
-            .scan(Before::default(), move |before, (port, boundaries, number)| {
-                if number == 1 {
-                    *before = Before::default();
-                }
-                let mark = marks.next_if(|mark| mark.number == number && self.probes[mark.probe as usize].port == port);
-                let is_here = |held: &&Held| held.number == number && self.probes[held.probe as usize].port == port;
-                let held = held.next_if(is_here);
-                Some((port, before.row(boundaries.at(number), mark, held)))
-            })
+        let of_probe =
+            |place: usize| (self.from[place].number + 1..=self.until[place]).map(move |number| (place, number));
+        (0..self.probes.len()).flat_map(of_probe).scan(Before::default(), move |before, (place, number)| {
+            let PortProbe { port, boundaries, .. } = self.probes[place];
+            if number == self.from[place].number + 1 {
+                *before = self.from[place];
+            }
+            let mark = marks.next_if(|mark| mark.number == number && mark.probe as usize == place);
+            let held = held.next_if(|held| held.number == number && held.probe as usize == place);
+            Some((port, before.row(number, boundaries, mark, held)))
+        })
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.from.iter().zip(&self.until).map(|(before, &until)| (until - before.number) as usize).sum()
     }
 }
 
@@ -180,8 +211,9 @@ impl PartialEq for Intervals {
 }
 
 /// What a port had done by the end of the interval before.
-#[derive(Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Before {
+    number: u32,
     t_ps: u64,
     bytes: u64,
     frames: u64,
@@ -193,8 +225,9 @@ struct Before {
 }
 
 impl Before {
-    /// The interval that ends at `end`, with its marks if it has some.
-    fn row(&mut self, end: Time, mark: Option<&Mark>, held: Option<&Held>) -> PortInterval {
+    /// The interval `number`, with its marks if it has some.
+    fn row(&mut self, number: u32, boundaries: Boundaries, mark: Option<&Mark>, held: Option<&Held>) -> PortInterval {
+        let end = boundaries.at(number);
         let quiet = Mark {
             probe: 0,
             number: 0,
@@ -219,6 +252,7 @@ impl Before {
             paused_ps: paused_ps - self.paused_ps,
         };
         *self = Before {
+            number,
             t_ps: end.ps(),
             bytes: mark.bytes,
             frames: mark.frames,

@@ -13,6 +13,7 @@ use crate::fabric::Fabric;
 use crate::line::Role;
 use crate::messages::Messages;
 use crate::plan::Plan;
+use crate::spill::{Closed, Spill};
 use crate::totals::Totals;
 
 /// Why a run gave no result.
@@ -90,6 +91,12 @@ pub enum SimError {
     },
 }
 
+impl From<Closed> for SimError {
+    fn from(_: Closed) -> SimError {
+        SimError::Interrupted
+    }
+}
+
 /// A network with agents at its ends.
 #[derive(Debug)]
 pub struct Sim<'p, A> {
@@ -98,6 +105,7 @@ pub struct Sim<'p, A> {
     seed: u64,
     /// Patience that was granted so far.
     granted: i64,
+    spill: Spill<'p>,
 }
 
 /// What a run has counted so far.
@@ -213,7 +221,12 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             }
             fabric.set_timer(place, agent.start());
         }
-        Sim { fabric, agents, seed, granted: 0 }
+        Sim { fabric, agents, seed, granted: 0, spill: Spill::default() }
+    }
+
+    /// The same, whose rows of series leave by `spill` when there are many.
+    pub(crate) fn spilling(self, spill: Spill<'p>) -> Self {
+        Sim { spill, ..self }
     }
 
     /// Runs to the end. Every 65 536 events `ask` is told the time and says whether to go on.
@@ -263,7 +276,23 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             let (now, frames) = (self.fabric.now, self.fabric.frames.alive);
             return Err(SimError::TooManyFrames { seed: self.seed, now, frames });
         }
-        Ok(())
+        self.spill.limit().map_or(Ok(()), |limit| self.give_rows(limit))
+    }
+
+    /// Lets the rows of series leave, if they are `limit` or more.
+    fn give_rows(&mut self, limit: usize) -> Result<(), SimError> {
+        let Sim { fabric, agents, .. } = self;
+        let watched = fabric.watch.as_mut().map_or(0, |watch| watch.advance(fabric.now));
+        let of_agents: usize = agents.iter().map(Agent::rows).sum();
+        if fabric.port_probes.log.len() + watched + of_agents < limit {
+            return Ok(());
+        }
+        let mut part = Totals { intervals: fabric.port_probes.take(), ..Totals::default() };
+        if let Some(watch) = &mut fabric.watch {
+            watch.take(&mut part);
+        }
+        agents.iter_mut().for_each(|agent| agent.take_rows(&mut part));
+        Ok(self.spill.give(&part)?)
     }
 
     /// Draws what pulled sources generated before the end and their ports did not ask for: frames of each flow that

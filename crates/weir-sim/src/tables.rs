@@ -7,6 +7,8 @@ mod names;
 mod probing;
 mod transport;
 
+use std::ops::ControlFlow;
+
 use weir_core::columns::Table;
 
 use crate::plan::Plan;
@@ -36,6 +38,42 @@ impl Tables {
         let plan = Plan::new(workloads::incast()).expect("a ready-made workload is legal");
         Tables::new(&plan, &[])
     }
+}
+
+/// Gives `take` the rows of series of one replicate, in parts of tables with `most` rows.
+pub(crate) fn series(
+    replicate: u32,
+    part: &Totals,
+    most: usize,
+    take: &mut dyn FnMut(Table) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    parts((replicate, most), part.intervals.rows(), frames::intervals, take)?;
+    parts((replicate, most), flat(&part.deliveries), frames::deliveries, take)?;
+    parts((replicate, most), flat(&part.flow_deliveries), frames::flow_deliveries, take)?;
+    parts((replicate, most), flat(&part.burst_intervals), frames::burst_intervals, take)?;
+    parts((replicate, most), flat(&part.tcp), transport::intervals, take)?;
+    parts((replicate, most), &part.messages, messages::rows, take)
+}
+
+/// Rows, each with its replicate.
+type Rows<'r, R> = &'r mut dyn Iterator<Item = (u32, R)>;
+
+fn parts<R>(
+    (replicate, most): (u32, usize),
+    rows: impl IntoIterator<Item = R>,
+    table: impl Fn(Rows<'_, R>) -> Table,
+    take: &mut dyn FnMut(Table) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut rows = rows.into_iter().map(|row| (replicate, row)).peekable();
+    while rows.peek().is_some() {
+        take(table(&mut rows.by_ref().take(most)))?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Rows with the ids that they belong to.
+fn flat<R>(rows: &[(u32, Vec<R>)]) -> impl Iterator<Item = (u32, &R)> {
+    rows.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row)))
 }
 
 fn numbered<T>(rows: &[T]) -> impl Iterator<Item = (u32, &T)> {

@@ -75,6 +75,8 @@ struct Series {
     number: u32,
     due: Time,
     rows: Vec<ConnectionInterval>,
+    /// Place of the connection among all.
+    connection: u32,
 }
 
 impl Plan {}
@@ -225,12 +227,22 @@ impl Agent for TcpSender {
         self.send(fabric)
     }
 
+    fn rows(&self) -> usize {
+        self.series.as_ref().map_or(0, |series| series.rows.len())
+    }
+
+    fn take_rows(&mut self, totals: &mut Totals) {
+        if let Some(series) = &mut self.series {
+            totals.tcp.push((series.connection, std::mem::take(&mut series.rows)));
+        }
+    }
+
     fn report(&mut self, end: Time, totals: &mut Totals) {
         let connection = totals.connections.len() as u32;
         if let Some(series) = &mut self.series {
             series.advance(end, &self.machine);
-            totals.tcp.push((connection, std::mem::take(&mut series.rows)));
         }
+        self.take_rows(totals);
         if let Some(log) = &self.log {
             totals.probing.push((connection, log.take()));
         }

@@ -16,7 +16,7 @@ use weir_core::units::{Bytes, Span, Time};
 use crate::probes::Intervals;
 
 /// What a run counted.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Its seed.
     pub seed: u64,

@@ -160,7 +160,12 @@ class Result(ABC):
     def save(self, directory: str | Path) -> Path:
         """Keep everything in a new or an empty directory, which `weirlab.read` reads and `weir report`
         reports."""
-        place = self.copy_to(directory)
+        with claimed_directory(self.name, Path(directory)) as place:
+            return self._keep(place)
+
+    def _keep(self, place: Path) -> Path:
+        """The same, in a directory that is there and claimed."""
+        self._save(place)
         self.directory, self._kept = place, None
         return place
 

@@ -18,7 +18,7 @@ from weirlab.api.kept import AnyScenario, Temporary, place_for, scenario_of
 from weirlab.api.result import Result, Shelf
 from weirlab.evaluation import Evaluation, evaluated
 from weirlab.evaluation import summary as measures_json
-from weirlab.records import save_tables
+from weirlab.records import Parts, save_tables
 from weirlab.results import Manifest, Provenance, claimed_directory, write_json
 from weirlab.working import followed
 
@@ -234,23 +234,30 @@ def run(
     """
     began = time.monotonic()
     asked = scenario_of(scenario, assign)
+    place: Path | None = None
     with ExitStack() as stack:
         if out is not None and asked.search is None and asked.study is None:
             place = stack.enter_context(claimed_directory(asked.name, Path(out)))
             progress = stack.enter_context(followed(place, "run", asked.name, progress))
         try:
             found = runs.run(
-                asked, seed=seed, replicates=replicates, threads=threads, progress=progress, judge=judge
+                asked,
+                seed=seed,
+                replicates=replicates,
+                threads=threads,
+                progress=progress,
+                judge=judge,
+                parts=Parts(None if place is None else place / "tables"),
             )
         except runs.RunInterrupted as interruption:
             if out is not None:
                 result = RunResult(interruption.run, seconds=time.monotonic() - began, overrides=overrides)
-                place = result.save(out)
-                interruption.args = (f"{interruption}; they are kept in {place}",)
+                kept = result._keep(Path(out))
+                interruption.args = (f"{interruption}; they are kept in {kept}",)
             raise
         result = RunResult(found, seconds=time.monotonic() - began, overrides=overrides)
         if out is not None:
-            result.save(out)
+            result._keep(Path(out))
     return result
 
 

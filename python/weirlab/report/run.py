@@ -195,7 +195,9 @@ def _worst_ports(records: Records) -> list[str]:
 
 def sparklines(records: Records) -> list[str]:
     """Queue and rate over time of the port with the longest queue, of those that were recorded, in the first
-    replicate; nothing where none was."""
+    replicate; nothing where none was, or where so much was that it lies in parts."""
+    if records.is_parted("intervals"):
+        return []
     rows = records.named("intervals").filter(pl.col("replicate") == 0)
     if rows.is_empty():
         return []

@@ -149,10 +149,10 @@ fn probes_look_at_what_exists_once_and_not_too_often() {
     let ports = |ports: &[u32]| ports.iter().map(|&port| PortProbe { port, every_ps }).collect();
     assert_eq!(fault(|spec| spec.record.ports = ports(&[0, 6])).0, "/record/ports/1/port");
     assert_eq!(fault(|spec| spec.record.ports = ports(&[2, 2])).0, "/record/ports/1/port");
-    let often = vec![PortProbe { port: 0, every_ps: Span::from_ps(1) }];
+    let often = [0, 1].map(|port| PortProbe { port, every_ps: Span::from_ps(1) }).to_vec();
     let (pointer, message) = fault(|spec| spec.record = Record { ports: often, ..Record::default() });
-    assert_eq!(pointer, "/record/ports/0/every_ps");
-    assert!(message.starts_with("1000000000 or more rows"), "{message}");
+    assert_eq!(pointer, "/record/ports/1/every_ps");
+    assert!(message.starts_with("2000000000 or more rows"), "{message}");
     let never = vec![PortProbe { port: 0, every_ps: Span::ZERO }];
     assert_eq!(fault(|spec| spec.record.ports = never).0, "/record/ports/0/every_ps");
     let traffic = |traffic| TrafficProbe { traffic, every_ps };

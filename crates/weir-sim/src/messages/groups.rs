@@ -18,6 +18,8 @@ pub(super) struct Group {
     pub(super) pairs: BTreeMap<(u32, u32), u32>,
     pub(super) totals: MessageTotals,
     pub(super) rows: Vec<MessageRow>,
+    /// Rows that were taken, by how often their number is divisible by two.
+    pub(super) taken: [usize; 65],
     pub(super) most_rows: usize,
     pub(super) live: u64,
     /// Its tasks, if its messages wait for each other.
@@ -62,7 +64,9 @@ impl Group {
             return;
         }
         self.rows.push(row);
-        while self.rows.len() > self.most_rows {
+        // Of what was taken, whoever reads it leaves out what the stride does not meet.
+        let taken = |stride: u64| self.taken[stride.trailing_zeros() as usize..].iter().sum::<usize>();
+        while self.rows.len() + taken(self.totals.stride) > self.most_rows {
             self.totals.stride *= 2;
             let stride = self.totals.stride;
             self.rows.retain(|row| row.message.is_multiple_of(stride));

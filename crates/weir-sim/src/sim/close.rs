@@ -24,26 +24,6 @@ impl<A: Agent + From<PushedSource>> Sim<'_, A> {
         let ports = self.port_totals();
         let classes = self.class_totals();
         let intervals = std::mem::take(&mut self.fabric.port_probes).finish();
-        let (mut deliveries, mut flow_deliveries, mut delays) = (Vec::new(), Vec::new(), Vec::new());
-        let mut burst_intervals = Vec::new();
-        if let Some(watch) = &mut self.fabric.watch {
-            for (id, probe) in (0..).zip(&mut watch.flows) {
-                if let Some(probe) = probe {
-                    burst_intervals.push((id, std::mem::take(&mut probe.bursts)));
-                }
-            }
-            for (probes, written) in [(&mut watch.traffic, &mut deliveries), (&mut watch.flows, &mut flow_deliveries)] {
-                for (id, probe) in (0..).zip(probes) {
-                    if let Some(probe) = probe {
-                        probe.advance(self.fabric.end);
-                        written.push((id, std::mem::take(&mut probe.rows)));
-                    }
-                }
-            }
-            for (flow, histogram) in (0..).zip(&watch.delays) {
-                delays.extend(histogram.bins().map(|(low, high, frames)| (flow, low, high, frames)));
-            }
-        }
         let mut totals = Totals {
             seed: self.seed,
             events,
@@ -54,24 +34,22 @@ impl<A: Agent + From<PushedSource>> Sim<'_, A> {
             classes,
             drops,
             intervals,
-            deliveries,
-            flow_deliveries,
-            burst_intervals,
-            delays,
             control: self.fabric.control_totals(),
             bursts: self.fabric.burst_totals(),
             memories: self.fabric.memory_totals(),
-            connections: Vec::new(),
-            messages: Vec::new(),
-            message_totals: Vec::new(),
-            rounds: Vec::new(),
-            tcp: Vec::new(),
             captures: self.fabric.wires.as_mut().map_or_else(Vec::new, |wires| wires.captures(self.fabric.plan)),
-            probing: Vec::new(),
-            estimation: Vec::new(),
+            ..Totals::default()
         };
+        if let Some(watch) = &mut self.fabric.watch {
+            watch.advance(self.fabric.end);
+            watch.take(&mut totals);
+            for (flow, histogram) in (0..).zip(&watch.delays) {
+                totals.delays.extend(histogram.bins().map(|(low, high, frames)| (flow, low, high, frames)));
+            }
+        }
         self.agents.iter_mut().for_each(|agent| agent.report(self.fabric.end, &mut totals));
         self.balance_streams(&totals.connections)?;
+        self.spill.finish(&mut totals)?;
         Ok(totals)
     }
 

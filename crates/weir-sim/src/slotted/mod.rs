@@ -39,6 +39,7 @@ use crate::limiting::HostSeries;
 use crate::plan::Plan;
 use crate::probes::PortProbes;
 use crate::sim::{Seen, SimError};
+use crate::spill::Spill;
 use crate::totals::Totals;
 use adapters::Adapters;
 use books::{Books, Series};
@@ -56,17 +57,19 @@ pub(crate) fn run(
     plan: &Plan,
     seed: u64,
     draws_ahead: bool,
+    mut spill: Spill<'_>,
     ask: impl FnMut(Seen<'_>) -> ControlFlow<()>,
 ) -> Result<Totals, SimError> {
     let mut kernel = setup::kernel(plan, seed);
+    let spilled = &mut spill;
     let kernel = thread::scope(move |scope| {
         let drawing = if draws_ahead { kernel.adapters.sources.draw_ahead(scope) } else { None };
         // What only some runs need costs the others nothing.
         let ended = match (kernel.queues.by_input, kernel.queues.memories.len() == 1) {
-            (true, true) => kernel.run::<true, true>(seed, ask),
-            (true, false) => kernel.run::<true, false>(seed, ask),
-            (false, true) => kernel.run::<false, true>(seed, ask),
-            (false, false) => kernel.run::<false, false>(seed, ask),
+            (true, true) => kernel.run::<true, true>(seed, spilled, ask),
+            (true, false) => kernel.run::<true, false>(seed, spilled, ask),
+            (false, true) => kernel.run::<false, true>(seed, spilled, ask),
+            (false, false) => kernel.run::<false, false>(seed, spilled, ask),
         };
         if let Some(drawing) = drawing {
             kernel.adapters.sources.end_drawing(drawing);
@@ -74,7 +77,9 @@ pub(crate) fn run(
         // The kernel lives in here: a panic drops it, so that the drawer sees that nobody takes what it draws.
         ended.map(|()| kernel)
     })?;
-    report::close(kernel, plan, seed)
+    let mut totals = report::close(kernel, plan, seed)?;
+    spill.finish(&mut totals)?;
+    Ok(totals)
 }
 
 /// About how many cells may be sent between two questions whether to go on.
@@ -168,6 +173,7 @@ impl Kernel {
     fn run<const BY_INPUT: bool, const STAR: bool>(
         &mut self,
         seed: u64,
+        spill: &mut Spill<'_>,
         mut ask: impl FnMut(Seen<'_>) -> ControlFlow<()>,
     ) -> Result<(), SimError> {
         let every = (CELLS_PER_QUESTION / self.adapters.count() as u32).max(1);
@@ -182,6 +188,15 @@ impl Kernel {
             }
             if frames > MAX_RUNS {
                 return Err(SimError::TooManyFrames { seed, now, frames });
+            }
+            let rows = |series: &Series| series.rows.len() + series.bursts.len();
+            if spill
+                .limit()
+                .is_some_and(|limit| self.probes.log.len() + self.series.iter().map(rows).sum::<usize>() >= limit)
+            {
+                let mut part = Totals { intervals: self.probes.take(), ..Totals::default() };
+                report::take_series(&mut self.series, &mut part);
+                spill.give(&part)?;
             }
         }
         Ok(())
@@ -310,7 +325,7 @@ mod tests {
         let (alive, over) = mpsc::channel::<()>();
         let running = thread::spawn(move || {
             let _alive = alive;
-            let _ = run(&plan, 1, true, |_| panic!("on purpose"));
+            let _ = run(&plan, 1, true, Spill::default(), |_| panic!("on purpose"));
         });
         assert_eq!(over.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected), "it hangs");
         assert!(running.join().is_err());

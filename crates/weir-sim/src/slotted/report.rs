@@ -4,7 +4,7 @@ use weir_core::ethernet::reaction::Meter;
 use weir_core::queue::Counters;
 use weir_core::units::Time;
 
-use super::books::Of;
+use super::books::{Of, Series};
 use super::cell::Cell;
 use super::lanes::NONE;
 use super::{Kernel, Recorded};
@@ -179,16 +179,6 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         .iter()
         .map(|(&(port, flow), &frames)| DropTotals { port, flow, cause: DropCause::QueueFull, frames })
         .collect();
-    let (mut deliveries, mut flow_deliveries, mut burst_intervals) = (Vec::new(), Vec::new(), Vec::new());
-    for series in std::mem::take(&mut kernel.series) {
-        match series.of {
-            Of::Group(group) => deliveries.push((group, series.rows)),
-            Of::Flow(flow) => {
-                flow_deliveries.push((flow, series.rows));
-                burst_intervals.push((flow, series.bursts));
-            }
-        }
-    }
     let control = ControlTotals {
         frames: control_frames(&kernel, plan),
         intervals: control_intervals(&kernel),
@@ -217,32 +207,36 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
             xoffs,
         })
         .collect();
-    Ok(Totals {
+    let mut totals = Totals {
         seed,
         events: kernel.end.into(),
         packet_hops: kernel.books.hops,
         end_ps: plan.spec.run.duration_ps.ps(),
         flows,
-        classes: Vec::new(),
         ports,
         drops,
         intervals: std::mem::take(&mut kernel.probes).finish(),
-        deliveries,
-        flow_deliveries,
-        burst_intervals,
-        delays: Vec::new(),
         control,
         bursts,
         memories,
-        connections: Vec::new(),
-        messages: Vec::new(),
-        message_totals: Vec::new(),
-        rounds: Vec::new(),
-        estimation: Vec::new(),
-        probing: Vec::new(),
-        tcp: Vec::new(),
-        captures: Vec::new(),
-    })
+        ..Totals::default()
+    };
+    take_series(&mut kernel.series, &mut totals);
+    Ok(totals)
+}
+
+/// Moves the rows of deliveries to `totals`.
+pub(super) fn take_series(all: &mut [Series], totals: &mut Totals) {
+    for series in all {
+        let rows = std::mem::take(&mut series.rows);
+        match series.of {
+            Of::Group(group) => totals.deliveries.push((group, rows)),
+            Of::Flow(flow) => {
+                totals.flow_deliveries.push((flow, rows));
+                totals.burst_intervals.push((flow, std::mem::take(&mut series.bursts)));
+            }
+        }
+    }
 }
 
 /// Tells of every cell that is somewhere, and how many of its kind follow it there.

@@ -4,9 +4,10 @@ use weir_core::columns::Table;
 use weir_core::table;
 use weir_core::units::{Span, Time};
 
-use super::{each, numbered};
+use super::{Rows, each, flat, numbered};
 use crate::plan::Plan;
-use crate::totals::Totals;
+use crate::probes::PortInterval;
+use crate::totals::{BurstInterval, Delivery, Totals};
 
 #[allow(clippy::too_many_lines)] // a list of tables and their columns
 pub(super) fn tables(plan: &Plan, batch: &[Totals]) -> Vec<Table> {
@@ -121,64 +122,10 @@ pub(super) fn tables(plan: &Plan, batch: &[Totals]) -> Vec<Table> {
             /// How many.
             frames: U64 = row.frames,
         ),
-        table!("intervals", "An interval of a recorded port.":
-            each(batch, |run| run.intervals.rows())
-            => |(i, (id, row))|
-            replicate: U32 = i,
-            port: U32 = id,
-            t_ps: U64 = row.t_ps,
-            /// Bytes of the frames whose transmission began.
-            bytes: U64 = row.bytes,
-            /// Frames whose transmission began.
-            frames: U64 = row.frames,
-            /// Frames that the queue dropped.
-            drops: U64 = row.drops,
-            /// Bytes that waited at the end of the interval.
-            queue_bytes: U64 = row.queue_bytes,
-            /// Most bytes that waited.
-            queue_max_bytes: U64 = row.queue_max_bytes,
-            /// Integral over the interval of the bytes that waited.
-            queue_byte_ps: F64 = row.queue_byte_ps as f64,
-            /// Time held by PAUSE.
-            paused_ps: U64 = row.paused_ps,
-        ),
-        table!("deliveries", "An interval of a recorded entry of traffic: what arrived.":
-            each(batch, |run| run.deliveries.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row))))
-            => |(i, (id, row))|
-            replicate: U32 = i,
-            traffic: U32 = id,
-            t_ps: U64 = row.t_ps,
-            /// Frames that arrived.
-            frames: U64 = row.frames,
-            /// Their bytes.
-            bytes: U64 = row.bytes,
-        ),
-        table!("flow_deliveries", "An interval of a flow of a recorded entry of traffic: what arrived.":
-            each(batch, |run| {
-                run.flow_deliveries.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row)))
-            })
-            => |(i, (id, row))|
-            replicate: U32 = i,
-            flow: U32 = id,
-            t_ps: U64 = row.t_ps,
-            /// Frames that arrived.
-            frames: U64 = row.frames,
-            /// Their bytes.
-            bytes: U64 = row.bytes,
-        ),
-        table!("burst_intervals", "Bursts of a recorded flow that arrived whole in an interval; intervals without one have no row.":
-            each(batch, |run| {
-                run.burst_intervals.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row)))
-            })
-            => |(i, (id, row))|
-            replicate: U32 = i,
-            flow: U32 = id,
-            t_ps: U64 = row.t_ps,
-            /// How many.
-            bursts: U64 = row.bursts,
-            /// Sum of their delays: from the generation of the first frame to the arrival of the last.
-            delay_sum_ps: F64 = row.delay_sum_ps as f64,
-        ),
+        intervals(&mut each(batch, |run| run.intervals.rows())),
+        deliveries(&mut each(batch, |run| flat(&run.deliveries))),
+        flow_deliveries(&mut each(batch, |run| flat(&run.flow_deliveries))),
+        burst_intervals(&mut each(batch, |run| flat(&run.burst_intervals))),
         table!("queue_levels", "A range of levels of a recorded queue, and for how long it was there.": each(batch, |run| &run.control.queue_levels) => |(i, &(id, low, high, time))|
             replicate: U32 = i,
             port: U32 = id,
@@ -234,4 +181,62 @@ pub(super) fn tables(plan: &Plan, batch: &[Totals]) -> Vec<Table> {
             content: Blob = row.content.clone(),
         ),
     ]
+}
+
+pub(super) fn intervals(rows: Rows<'_, (u32, PortInterval)>) -> Table {
+    table!("intervals", "An interval of a recorded port.": rows => |(i, (id, row))|
+        replicate: U32 = i,
+        port: U32 = id,
+        t_ps: U64 = row.t_ps,
+        /// Bytes of the frames whose transmission began.
+        bytes: U64 = row.bytes,
+        /// Frames whose transmission began.
+        frames: U64 = row.frames,
+        /// Frames that the queue dropped.
+        drops: U64 = row.drops,
+        /// Bytes that waited at the end of the interval.
+        queue_bytes: U64 = row.queue_bytes,
+        /// Most bytes that waited.
+        queue_max_bytes: U64 = row.queue_max_bytes,
+        /// Integral over the interval of the bytes that waited.
+        queue_byte_ps: F64 = row.queue_byte_ps as f64,
+        /// Time held by PAUSE.
+        paused_ps: U64 = row.paused_ps,
+    )
+}
+
+pub(super) fn deliveries(rows: Rows<'_, (u32, &Delivery)>) -> Table {
+    table!("deliveries", "An interval of a recorded entry of traffic: what arrived.": rows => |(i, (id, row))|
+        replicate: U32 = i,
+        traffic: U32 = id,
+        t_ps: U64 = row.t_ps,
+        /// Frames that arrived.
+        frames: U64 = row.frames,
+        /// Their bytes.
+        bytes: U64 = row.bytes,
+    )
+}
+
+pub(super) fn flow_deliveries(rows: Rows<'_, (u32, &Delivery)>) -> Table {
+    table!("flow_deliveries", "An interval of a flow of a recorded entry of traffic: what arrived.": rows => |(i, (id, row))|
+        replicate: U32 = i,
+        flow: U32 = id,
+        t_ps: U64 = row.t_ps,
+        /// Frames that arrived.
+        frames: U64 = row.frames,
+        /// Their bytes.
+        bytes: U64 = row.bytes,
+    )
+}
+
+pub(super) fn burst_intervals(rows: Rows<'_, (u32, &BurstInterval)>) -> Table {
+    table!("burst_intervals", "Bursts of a recorded flow that arrived whole in an interval; intervals without one have no row.": rows => |(i, (id, row))|
+        replicate: U32 = i,
+        flow: U32 = id,
+        t_ps: U64 = row.t_ps,
+        /// How many.
+        bursts: U64 = row.bursts,
+        /// Sum of their delays: from the generation of the first frame to the arrival of the last.
+        delay_sum_ps: F64 = row.delay_sum_ps as f64,
+    )
 }

@@ -4,38 +4,12 @@ use weir_core::columns::Table;
 use weir_core::table;
 use weir_core::units::{Span, Time};
 
-use super::each;
-use crate::totals::Totals;
+use super::{Rows, each};
+use crate::totals::{MessageRow, Totals};
 
 pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
-    let known = |time: Time| (time < Time::NEVER).then_some(time.ps());
     vec![
-        table!("messages", "A message. Of many, every second, every fourth, ... has a row: see `stride` of `message_totals`.":
-            each(batch, |run| &run.messages) => |(i, row)|
-            replicate: U32 = i,
-            /// Number among the messages of its entry of traffic, in the order in which they came.
-            message: U64 = row.message,
-            /// Id of its entry of traffic.
-            traffic: U32 = row.traffic,
-            /// Id of the host that sent it.
-            from_node: U32 = row.from,
-            /// Id of the host that received it.
-            to_node: U32 = row.to,
-            /// Its length.
-            size_bytes: U64 = row.bytes.count(),
-            /// When it came.
-            start_ps: U64 = row.start.ps(),
-            /// When its last byte was delivered; unknown where it was not.
-            delivered_ps: MaybeU64 = known(row.delivered),
-            /// When its sender knew that; unknown where it does not.
-            acknowledged_ps: MaybeU64 = known(row.acknowledged),
-            /// Time from its start until its last byte would be delivered in an empty network, at best.
-            ideal_ps: U64 = row.ideal.ps(),
-            /// Segments sent again.
-            retransmits: U32 = row.retransmits,
-            /// Retransmission timeouts.
-            timeouts: U32 = row.timeouts,
-        ),
+        rows(&mut each(batch, |run| &run.messages)),
         table!("message_totals", "The messages of an entry of traffic, all of them.":
             each(batch, |run| &run.message_totals) => |(i, row)|
             replicate: U32 = i,
@@ -77,4 +51,37 @@ pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
             carried_bytes: U64 = row.carried.count(),
         ),
     ]
+}
+
+/// Rows of messages.
+pub(super) fn rows(rows: Rows<'_, &MessageRow>) -> Table {
+    table!("messages", "A message. Of many, every second, every fourth, ... has a row: see `stride` of `message_totals`.": rows => |(i, row)|
+        replicate: U32 = i,
+        /// Number among the messages of its entry of traffic, in the order in which they came.
+        message: U64 = row.message,
+        /// Id of its entry of traffic.
+        traffic: U32 = row.traffic,
+        /// Id of the host that sent it.
+        from_node: U32 = row.from,
+        /// Id of the host that received it.
+        to_node: U32 = row.to,
+        /// Its length.
+        size_bytes: U64 = row.bytes.count(),
+        /// When it came.
+        start_ps: U64 = row.start.ps(),
+        /// When its last byte was delivered; unknown where it was not.
+        delivered_ps: MaybeU64 = known(row.delivered),
+        /// When its sender knew that; unknown where it does not.
+        acknowledged_ps: MaybeU64 = known(row.acknowledged),
+        /// Time from its start until its last byte would be delivered in an empty network, at best.
+        ideal_ps: U64 = row.ideal.ps(),
+        /// Segments sent again.
+        retransmits: U32 = row.retransmits,
+        /// Retransmission timeouts.
+        timeouts: U32 = row.timeouts,
+    )
+}
+
+fn known(time: Time) -> Option<u64> {
+    (time < Time::NEVER).then_some(time.ps())
 }

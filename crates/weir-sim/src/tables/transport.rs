@@ -4,8 +4,8 @@ use weir_core::columns::Table;
 use weir_core::table;
 use weir_core::units::{Bytes, Span, Time};
 
-use super::{each, numbered};
-use crate::totals::{ConnectionTotals, Totals};
+use super::{Rows, each, flat, numbered};
+use crate::totals::{ConnectionInterval, ConnectionTotals, Totals};
 
 pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
     vec![
@@ -103,31 +103,7 @@ pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
             /// How many segments.
             segments: U64 = row.1,
         ),
-        table!("tcp", "An interval of the sender of a recorded connection.":
-            each(batch, |run| run.tcp.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row))))
-            => |(i, (id, row))|
-            replicate: U32 = i,
-            connection: U32 = id,
-            t_ps: U64 = row.at.ps(),
-            /// Congestion window at the end of the interval.
-            window_bytes: U64 = row.window.count(),
-            /// Slow-start threshold; unknown before the first reduction.
-            threshold_bytes: MaybeU64 = row.threshold.map(Bytes::count),
-            /// Smoothed round-trip time; unknown without a sample.
-            srtt_ps: MaybeU64 = row.srtt.map(Span::ps),
-            /// Bytes in flight.
-            flight_bytes: U64 = row.flight.count(),
-            /// Bytes acknowledged in order, so far.
-            acked_bytes: U64 = row.acked.count(),
-            /// Segments sent again, so far.
-            retransmits: U64 = row.retransmits,
-            /// 1 while losses are repaired, otherwise 0.
-            repairs: U32 = row.repairs.into(),
-            /// Bytes reported as marked, so far.
-            marked_bytes: U64 = row.marked.count(),
-            /// Average share of marks of DCTCP and Prague; unknown for others.
-            alpha: MaybeF64 = row.alpha,
-        ),
+        intervals(&mut each(batch, |run| flat(&run.tcp))),
     ]
 }
 
@@ -135,4 +111,30 @@ pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
 fn resent(id: u32, row: &ConnectionTotals) -> impl Iterator<Item = (u32, (u32, u64))> {
     let times = row.sender.retransmitted_times;
     (1..).zip(times).filter(|row| row.1 > 0).map(move |row| (id, row))
+}
+
+pub(super) fn intervals(rows: Rows<'_, (u32, &ConnectionInterval)>) -> Table {
+    table!("tcp", "An interval of the sender of a recorded connection.": rows => |(i, (id, row))|
+        replicate: U32 = i,
+        connection: U32 = id,
+        t_ps: U64 = row.at.ps(),
+        /// Congestion window at the end of the interval.
+        window_bytes: U64 = row.window.count(),
+        /// Slow-start threshold; unknown before the first reduction.
+        threshold_bytes: MaybeU64 = row.threshold.map(Bytes::count),
+        /// Smoothed round-trip time; unknown without a sample.
+        srtt_ps: MaybeU64 = row.srtt.map(Span::ps),
+        /// Bytes in flight.
+        flight_bytes: U64 = row.flight.count(),
+        /// Bytes acknowledged in order, so far.
+        acked_bytes: U64 = row.acked.count(),
+        /// Segments sent again, so far.
+        retransmits: U64 = row.retransmits,
+        /// 1 while losses are repaired, otherwise 0.
+        repairs: U32 = row.repairs.into(),
+        /// Bytes reported as marked, so far.
+        marked_bytes: U64 = row.marked.count(),
+        /// Average share of marks of DCTCP and Prague; unknown for others.
+        alpha: MaybeF64 = row.alpha,
+    )
 }

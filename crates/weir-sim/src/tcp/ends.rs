@@ -15,7 +15,7 @@ use crate::plan::{Plan, PlannedConnection};
 impl Plan {
     /// The two agents of every connection, in the run with `seed`.
     pub(crate) fn ends(&self, seed: Seed) -> Vec<(TcpSender, TcpReceiver)> {
-        let ends = |connection: &PlannedConnection| {
+        let ends = |(place, connection): (u32, &PlannedConnection)| {
             let (config, spec) = self.connection(connection);
             let load = match (&spec.load, self.writes(connection, seed)) {
                 (Load::Transfer { bytes }, _) => Application::Transfer(*bytes),
@@ -31,6 +31,7 @@ impl Plan {
                 None => (LogWriter::none(), None),
             };
             let control = self.controller(connection, seed, writer);
+            let series = self.series_of(place, connection.place.0);
             let is_timed = control.needs().departures;
             let mut machine = Sender::new(config, control);
             if let Some(timing) = &hosts.timers {
@@ -46,7 +47,7 @@ impl Plan {
                 stopped: false,
                 load,
                 sent: 0,
-                series: self.series_of(connection.place.0),
+                series,
                 log,
             };
             let gather = |time| Box::new(Gathered { time, segments: vec![], interrupt: Time::NEVER });
@@ -54,16 +55,16 @@ impl Plan {
             let receiver = TcpReceiver { machine: Receiver::new(config), flow: connection.flow, sent: 0, gathered };
             (sender, receiver)
         };
-        self.connections.iter().map(ends).collect()
+        (0..).zip(&self.connections).map(ends).collect()
     }
 
     fn stream_probe(&self, group: usize) -> Option<&StreamProbe> {
         self.spec.record.probe_streams.iter().find(|probe| probe.traffic as usize == group)
     }
 
-    fn series_of(&self, group: usize) -> Option<Box<Series>> {
+    fn series_of(&self, connection: u32, group: usize) -> Option<Box<Series>> {
         let probe = self.spec.record.connections.iter().find(|probe| probe.traffic as usize == group)?;
         let boundaries = Boundaries::new(probe.every_ps, Time::ZERO + self.spec.run.duration_ps);
-        Some(Box::new(Series { boundaries, number: 1, due: boundaries.at(1), rows: Vec::new() }))
+        Some(Box::new(Series { boundaries, number: 1, due: boundaries.at(1), rows: Vec::new(), connection }))
     }
 }

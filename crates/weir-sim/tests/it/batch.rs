@@ -47,6 +47,7 @@ fn a_batch_without_seeds_has_all_tables_without_rows() {
         "memories",
         "message_totals",
         "messages",
+        "rounds",
         "control_frames",
         "control_intervals",
         "reaction_points",

@@ -17,5 +17,6 @@ mod probes;
 mod rapid;
 mod scenarios;
 mod slotted;
+mod spill;
 mod switching;
 mod tcp;

@@ -1,0 +1,97 @@
+//! Rows that leave a run while it goes on: sorted by what they are of, they are those of a run that keeps them.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+
+use weir_core::spec::{Spec, TrafficProbe};
+use weir_core::units::Span;
+use weir_sim::hotspots::Benchmark;
+use weir_sim::{Plan, Progress, SimError, Sink, Table, Tables, Values, simulate, simulate_to, workloads};
+
+use crate::scenarios::probe;
+
+/// A row as text: replicate, what it is of, and all values.
+type Row = (u32, u32, String);
+
+fn rows(table: &Table) -> Vec<Row> {
+    let ids = |place: usize| match &table.columns[place].values {
+        Values::U32(ids) => ids.clone(),
+        other => panic!("{}: {other:?} holds no ids", table.name),
+    };
+    let texts: Vec<Vec<String>> = table.columns.iter().map(|column| texts(&column.values)).collect();
+    let text = |place: usize| texts.iter().map(|column| column[place].clone()).collect::<Vec<_>>().join(" ");
+    let row = |(place, (replicate, id))| (replicate, id, text(place));
+    ids(0).into_iter().zip(ids(1)).enumerate().map(row).collect()
+}
+
+fn texts(values: &Values) -> Vec<String> {
+    match values {
+        Values::U32(values) => values.iter().map(ToString::to_string).collect(),
+        Values::U64(values) => values.iter().map(ToString::to_string).collect(),
+        Values::F64(values) => values.iter().map(ToString::to_string).collect(),
+        Values::MaybeU64(values) => values.iter().map(|value| format!("{value:?}")).collect(),
+        Values::MaybeF64(values) => values.iter().map(|value| format!("{value:?}")).collect(),
+        other => panic!("{other:?} is in no series"),
+    }
+}
+
+const SERIES: [&str; 5] = ["intervals", "deliveries", "flow_deliveries", "burst_intervals", "tcp"];
+
+/// Runs `spec` with parts of a few rows and without; the tables of series are the same, and so is everything else.
+fn check(spec: &Spec) {
+    let plan = Plan::new(spec.clone()).expect("a legal spec");
+    let seeds = [3, 4, 5];
+    let kept = simulate(&plan, &seeds, 2, &Progress::new()).expect("lawful runs");
+    let parts: Mutex<BTreeMap<&str, Vec<Row>>> = Mutex::default();
+    let take = |replicate, part: Table| {
+        let mine = rows(&part);
+        assert!(mine.len() <= 64 && mine.iter().all(|row| row.0 == replicate), "{}", part.name);
+        parts.lock().expect("no panic").entry(part.name).or_default().extend(mine);
+        ControlFlow::Continue(())
+    };
+    let sink = Sink { rows: 64, take: &take };
+    let spilled = simulate_to(Some(sink), &plan, &seeds, 2, &Progress::new()).expect("lawful runs");
+    let (Tables(kept), Tables(spilled)) = (Tables::new(&plan, &kept), Tables::new(&plan, &spilled));
+    let mut parts = parts.into_inner().expect("no panic");
+    for (kept, spilled) in kept.iter().zip(&spilled) {
+        if SERIES.contains(&kept.name) {
+            assert_eq!(rows(spilled), [], "{}", kept.name);
+            let left = parts.remove(kept.name).unwrap_or_default();
+            let mut found = left.clone();
+            found.sort_by_key(|row| (row.0, row.1));
+            assert!(kept.name != "intervals" || found != left, "all of it left at the end");
+            assert_eq!(found, rows(kept), "{}", kept.name);
+        } else {
+            assert_eq!(kept, spilled);
+        }
+    }
+    assert!(parts.is_empty());
+}
+
+fn recorded(mut spec: Spec, every: Span, ports: u32) -> Spec {
+    spec.record.ports = (0..ports).map(|port| probe(port, every)).collect();
+    let groups = 0..spec.traffic.len() as u32;
+    spec.record.traffic = groups.clone().map(|traffic| TrafficProbe { traffic, every_ps: every }).collect();
+    spec.record.flows = groups.map(|traffic| TrafficProbe { traffic, every_ps: every }).collect();
+    spec
+}
+
+#[test]
+fn rows_of_the_event_engine_that_leave_are_those_that_stay() {
+    check(&recorded(workloads::fat_tree(4), Span::from_us(10), 12));
+    check(&recorded(workloads::incast(), Span::from_us(20), 6));
+}
+
+#[test]
+fn rows_of_the_slotted_engine_that_leave_are_those_that_stay() {
+    let spec = Benchmark { slots: 1 << 14, ..Benchmark::single_stage(8) }.spec();
+    check(&recorded(spec, Span::from_ps(64 * 51_200), 9));
+}
+
+#[test]
+fn a_run_whose_rows_nobody_takes_ends() {
+    let plan = Plan::new(recorded(workloads::fat_tree(4), Span::from_us(10), 12)).expect("a legal spec");
+    let sink = Sink { rows: 64, take: &|_, _| ControlFlow::Break(()) };
+    assert_eq!(simulate_to(Some(sink), &plan, &[1], 1, &Progress::new()), Err(SimError::Interrupted));
+}
