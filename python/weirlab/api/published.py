@@ -87,7 +87,7 @@ def reproduce(
     """Reproduce a published study, as `weir reproduce` does: its numbers compared with ours.
 
     Args:
-        name: ai-fabric, bcn, bulk, mdr, rapid, zrl, or one that another package adds.
+        name: ai-fabric, bcn, bulk, fabric, mdr, rapid, zrl, or one that another package adds.
         quick: Fewer repetitions, with wider tolerances.
         seed: Where all chance comes from.
         threads: Default: one per CPU.

@@ -297,6 +297,11 @@ STUDIES: Mapping[str, Reproduction] = {
         page="weirlab.report.reproduce_bulk:sections",
         keeps="campaigns",
     ),
+    "fabric": Reproduction(
+        title="Fabrics of data centers: uet-htsim, HPCC, RoCE",
+        source="uet-htsim; HPCC 2019; RoCE at scale",
+        rows="weirlab.reproductions.fabric:reproduce",
+    ),
     "mdr": Reproduction(
         title="MDR search and plain binary search",
         source="CSIT MDR, sections 2.8.1, 2.8.4 and 2.8.5",
