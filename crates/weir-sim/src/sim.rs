@@ -156,10 +156,10 @@ impl Seen<'_> {
     }
 
     /// The simulated time after which it is worth counting again: a four hundredth of the run, or more where there are many
-    /// flows.
+    /// flows; at first an eighth of what has passed, so that a run of hours shows something after seconds.
     pub fn pause(&self) -> Span {
         let times = ADDED / self.0.added().max(1);
-        Span::from_ps(self.0.end().ps() / times.clamp(20, 400) as u64)
+        Span::from_ps((self.0.end().ps() / times.clamp(20, 400) as u64).min(self.now().ps() / 8))
     }
 }
 

@@ -155,8 +155,10 @@ def _rows(
 
 def _forced(count: int, edges: Sequence[Edge], width: float, height: float) -> dict[int, Place]:
     """Places after Fruchterman and Reingold, "Graph drawing by force-directed placement", 1991: all nodes
-    repel each other, links attract. They start on a circle, so that a network has one picture."""
-    angles = 2 * np.pi * np.arange(count) / count
+    repel each other, links attract. They start on a circle in the order of a walk along the links, so that a
+    network has one picture and a ring stays one."""
+    angles = np.empty(count)
+    angles[_walk(count, edges)] = 2 * np.pi * np.arange(count) / count
     at = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     pairs = np.array([(e.source, e.target) for e in edges if e.source < e.target])
     ideal = 1.6 / math.sqrt(count)
@@ -177,6 +179,22 @@ def _forced(count: int, edges: Sequence[Edge], width: float, height: float) -> d
         i: (margin + float(x) * (width - 2 * margin), margin + float(y) * (height - 2 * margin))
         for i, (x, y) in enumerate(unit)
     }
+
+
+def _walk(count: int, edges: Sequence[Edge]) -> list[int]:
+    """All nodes, each after one that it has a link with where there is one; those with few links first."""
+    near: list[set[int]] = [set() for _ in range(count)]
+    for edge in edges:
+        near[edge.source].add(edge.target)
+        near[edge.target].add(edge.source)
+    order: dict[int, None] = {}
+    todo = sorted(range(count), key=lambda node: len(near[node]))  # from the last one on
+    while todo:
+        node = todo.pop()
+        if node not in order:
+            order[node] = None
+            todo += sorted(near[node] - order.keys(), key=lambda each: -len(near[each]))
+    return list(order)
 
 
 def _sides(

@@ -70,8 +70,10 @@ def path_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
 def path_sentences(found: Characterization) -> list[str]:
     """The narrowest link, whether the destination answers, and how much was probed."""
     estimates = found.estimates()
-    narrowest = _cards(found, estimates, _bottleneck(estimates)).cards[0]
-    sentences = [f"{narrowest.label}: {narrowest.value} ({narrowest.detail})."]
+    bottleneck = _bottleneck(estimates)
+    narrowest = _cards(found, estimates, bottleneck).cards[0]
+    known = f"{narrowest.label}: {narrowest.value} ({narrowest.detail})."
+    sentences = [known if bottleneck else "The probes do not resolve the capacity of any link."]
     if not found.route.reached:
         sentences.append(f"The destination does not answer: {found.route.ending}.")
     sentences.append(

@@ -21,7 +21,7 @@ def run_story(records: Records, scenario: Scenario) -> list[str]:
     from weirlab.report.run import run_sentences
 
     first = run_sentences(records, kept=scenario.run.flows)[0]
-    said = [first, _bottleneck(records), _pauses(records), _holds(records)]
+    said = [_deadlock(records), first, _bottleneck(records), _pauses(records), _holds(records)]
     if scenario.run.flows:
         said.append(_messages(records) or _delays(records))
     return [each for each in said if each]
@@ -74,6 +74,15 @@ def _pauses(records: Records) -> str:
     if held.height == 1:
         return f"PAUSE held {most['port_name']} for {share} of the time."
     return f"PAUSE held {held.height} ports, {most['port_name']} longest: {share} of the time."
+
+
+def _deadlock(records: Records) -> str:
+    """That ports wait for each other for ever, which is why nothing else may be lost."""
+    if "deadlocks" not in records or records["deadlocks"].is_empty():
+        return ""
+    rows = records["deadlocks"].filter(pl.col("replicate") == pl.col("replicate").min())
+    ports, since_ps = rows.select("port").n_unique(), rows.get_column("since_ps").max()
+    return f"Deadlock: from {time_text(float(since_ps or 0))} on, {ports} ports wait for each other and stand still."
 
 
 def _holds(records: Records) -> str:

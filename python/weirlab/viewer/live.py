@@ -264,11 +264,12 @@ class LiveRun(LiveProgress):
                     drops.append({**place, "y": (after[4] - before[4]) / spent_s / 1e6})
             alive += [{"x": row[0] * factor, "y": row[5], "series": series} for row in rows]
         title = f"simulated time [{unit}]"
-        return [
+        charts = [
             {"kind": "lines", "title": "Delivered", "x": title, "y": "Gbit/s", "rows": rates},
             {"kind": "lines", "title": "Dropped", "x": title, "y": "Mframe/s", "rows": drops},
             {"kind": "lines", "title": "In queues and on links", "x": title, "y": "frames", "rows": alive},
         ]
+        return charts if rates else []
 
 
 def _thinned(rows: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:

@@ -229,8 +229,20 @@
     table.tBodies[0].append(...rows.map(({ row }) => row));
   };
 
+  const FOLDED = 15; // rows of a table that is folded where its cells stand one below the other
+
   for (const table of document.querySelectorAll("main table")) {
-    if (!table.tHead || table.tBodies[0].rows.length < 2) continue;
+    const many = table.tBodies[0].rows.length;
+    if (!table.tHead || many < 2) continue;
+    if (many > FOLDED && table.classList.contains("stack")) {
+      table.classList.add("folded");
+      const more = Object.assign(document.createElement("button"), { type: "button", className: "more", textContent: `Show all ${many} rows` });
+      more.addEventListener("click", () => {
+        table.classList.remove("folded");
+        more.remove();
+      });
+      table.parentElement.after(more);
+    }
     [...table.tHead.rows[0].cells].forEach((head, column) => {
       const button = Object.assign(document.createElement("button"), { type: "button", className: "sort" });
       button.append(...head.childNodes);
@@ -244,6 +256,7 @@
     const count = Object.assign(document.createElement("output"), { className: "note" });
     filter.addEventListener("input", () => {
       const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+      table.parentElement.nextElementSibling?.matches(".more") && table.parentElement.nextElementSibling.click();
       const rows = [...table.tBodies[0].rows];
       for (const row of rows) {
         const text = row.textContent.toLowerCase();

@@ -203,6 +203,7 @@
       made.append(...cells(tag, row));
       return made;
     };
+    table.hidden = !state.table.rows.length;
     table.tHead.replaceChildren(rowOf("th", state.table.columns));
     table.tBodies[0].replaceChildren(...state.table.rows.map((row) => rowOf("td", row)));
     await draw(state.charts);

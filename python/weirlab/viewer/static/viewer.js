@@ -17,6 +17,7 @@
     const line = document.querySelector(".chosen");
     if (!line) return;
     const many = chosen.size;
+    line.classList.toggle("some", many > 0);
     line.querySelector("button").disabled = many < 2 || many > MOST;
     line.querySelector("output").textContent = many === 0 ? "Choose 2 to 20 results of one kind."
       : many === 1 ? "1 chosen; choose another one." : many > MOST ? `${many} chosen; at most ${MOST} are compared.` : `${many} chosen.`;
