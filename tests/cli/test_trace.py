@@ -49,6 +49,17 @@ def test_a_result_is_kept_and_reported_again(weir, lossy: Path, place: Path) -> 
     assert (place / "kept" / "report.html").read_text() == page
 
 
+def test_a_diagnosis_has_the_page_of_its_trace_with_the_ends_and_the_place_of_the_capture(
+    weir, lossy: Path, place: Path
+) -> None:
+    pytest.importorskip("altair")
+    outcome = weir("diagnose", str(lossy), "--report")
+    assert outcome.code == 0, outcome.err
+    page = Path(place, outcome.out.splitlines()[-1].removeprefix("Report: ")).read_text()
+    for words in ("Where the capture was taken", "10.0.0.1:40000", "RTT 10 ms", "lossy-path"):
+        assert words in page
+
+
 def test_a_file_that_ends_early_is_read_and_told(weir, place: Path) -> None:
     file = pcap(place / "cut.pcap", steady(100), cut=7)
     outcome = weir("trace", str(file))

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from weirlab.cli.emulate import _say
+from weirlab.cli.emulate import _keep, _say
+from weirlab.results import Provenance
 from weirlab.scenario import loads
 from weirlab.scenario.network.path import path_plan
 from weirlab.testbed.account import CpuTime, MachineAccount
@@ -16,7 +17,7 @@ from weirlab.testbed.path_report import LineReport, PathReport
 
 WELL = dict.fromkeys(
     (
-        *("arrived", "lost", "dropped", "dropped_early", "marked"),
+        *("arrived", "lost", "dropped", "dropped_early", "marked", "duplicated"),
         *("device_drops", "stack_drops", "unbuffered", "refused", "whole"),
     ),
     0,
@@ -127,3 +128,20 @@ def test_the_stacks_work_where_the_emulator_does_not_if_there_is_a_choice(monkey
 def test_a_path_ends_with_the_sentence_that_matters(reported, words, capfd):
     _say(reported)
     assert capfd.readouterr().err.splitlines()[-1].startswith(words)
+
+
+def test_the_page_of_an_emulation_shows_its_path_what_was_lost_and_the_verdict(tmp_path):
+    file = tmp_path / "report.html"
+    scenario = loads(
+        "{weirlab: 1, name: far, testbed: {kind: netns, hops: {wan: {forward: {delay: 30 ms}}}}}"
+    )
+    _keep(file, scenario, report(2e-4, arrived=1000, lost=3, dropped=5), 7, Provenance.now())
+    page = file.read_text(encoding="utf-8")
+    for words in (
+        "Do not rely on results over this path, for the reasons below.",
+        "Most were lost at wan forward: 0.8 % of 1\u202f000 packets, 5 of them by its queue.",
+        "1 % of the packets were more than 200 us late",
+        "The path that was measured",
+        "30 ms",
+    ):
+        assert words in page

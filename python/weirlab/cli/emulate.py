@@ -42,6 +42,7 @@ from weirlab.cli.programs import Ends, default_shell, run_at_ends, words_of
 from weirlab.errors import InputError
 
 if TYPE_CHECKING:
+    from weirlab.results import Provenance
     from weirlab.scenario import Scenario
     from weirlab.scenario.network.path import PathPlan
     from weirlab.testbed.path import EmulatedPath
@@ -134,7 +135,10 @@ def emulate(
         ),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(help="Write what the emulator counted to this JSON file.")
+        Path | None,
+        typer.Option(
+            help="Write what the emulator counted to this file: JSON, or a page where it ends in .html."
+        ),
     ] = None,
     backend: Annotated[
         Literal["weir", "netem"],
@@ -164,6 +168,7 @@ def emulate(
 
     if write is None:
         acquire()  # before anything starts threads
+    from weirlab.results import Provenance
     from weirlab.scenario.network.path import path_plan
     from weirlab.testbed.path import EmulatedPath
     from weirlab.testbed.way_out import RESOLVER, way_out
@@ -208,11 +213,14 @@ def emulate(
     if file is None:
         tell(f"weir: {link_words(scenario)}")
     if backend == "netem":
+        if report is not None and report.suffix == ".html":
+            raise InputError(f"--report {report}: netem reports too little for a page; name a JSON file")
         _refuse_ours(joined=joined, real_time=real_time, internet=internet)
         if seed is not None or ipv6 or plan.ipv6 or meters:
             raise InputError(_beyond_netem(seed=seed is not None, ipv6=ipv6 or plan.ipv6))
         raise typer.Exit(_over_netem(plan, ends, report))
     seed = scenario.run.seed if seed is None else seed
+    began = Provenance.now()
     with EmulatedPath(plan, seed=seed, real_time=real_time, ipv6=ipv6, joined=joined) as path:
         shows = wants_meters and can_show()
         shown = _meters(path, plan, delays=bool(meters)) if shows else nullcontext()
@@ -225,7 +233,7 @@ def emulate(
             if (plan.joined if joined is None else joined) and not reported.joined:
                 tell("weir: this kernel joins no packets: expect 2 Gbit/s at most")
             if report is not None:
-                _keep(report, reported.as_json())
+                _keep(report, scenario, reported, seed, began)
     raise typer.Exit(code)
 
 
@@ -330,7 +338,7 @@ def _over_netem(plan: PathPlan, ends: Ends, report: Path | None) -> int:
             counted = kernel.close_kernel()
             tell("weir: emulated by netem: how late packets were is not known")
             if report is not None:
-                _keep(report, counted.as_json())
+                _write(report, json.dumps(counted.as_json(), indent=2) + "\n")
 
 
 def _timeout_s(text: str) -> float:
@@ -349,18 +357,32 @@ def _check_place(report: Path) -> None:
         raise InputError(f"--report {report}: this is a directory; name a file")
     if not report.parent.is_dir():
         raise InputError(f"--report {report}: there is no directory {report.parent}")
+    if report.suffix == ".html":
+        from weirlab.report import require_packages
+
+        require_packages()
     if not os.access(report.parent, os.W_OK):
         raise InputError(f"--report {report}: nothing may be written into {report.parent}")
 
 
-def _keep(report: Path, content: Mapping[str, Any]) -> None:
-    """Write the report; where that fails, the exit code is the command's all the same."""
+def _keep(report: Path, scenario: Scenario, reported: PathReport, seed: int, began: Provenance) -> None:
+    """Write the report: a page, or JSON."""
+    if report.suffix != ".html":
+        _write(report, json.dumps(reported.as_json(), indent=2) + "\n")
+        return
+    from weirlab.report.emulation import emulation_page
+
+    _write(report, emulation_page(scenario, reported, seed=seed, began=began).html())
+
+
+def _write(report: Path, content: str) -> None:
+    """Where that fails, the exit code is the command's all the same."""
     from weirlab.errors import WeirlabError
     from weirlab.files import writing
 
     try:
         with writing(report):
-            report.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            report.write_text(content, encoding="utf-8")
     except WeirlabError as error:
         tell(f"weir: --report {error}")
 
@@ -397,16 +419,4 @@ def _say(reported: PathReport) -> None:
         tell("weir: the account of the machine shows no disturbance: the emulator itself was too slow")
     if not reported.real_time:
         tell("weir: without real-time priority: expect lateness of milliseconds on a busy machine")
-    conclude_aside(_verdict(reported))
-
-
-def _verdict(reported: PathReport) -> str:
-    """The sentence that matters: whether what was measured over the path is the path's."""
-    if reported.degraded:
-        return "weir: do not rely on results over this path, for the reasons above."
-    known = [line.lateness_p99_s for line in reported.lines if line.lateness_p99_s is not None]
-    if not known:
-        return "weir: too few packets to say how late they were."
-    return (
-        f"weir: the path was as asked for: 99 % of the packets were at most {1e6 * max(known):.0f} us late."
-    )
+    conclude_aside(f"weir: {reported.verdict}.")

@@ -16,6 +16,7 @@ from weirlab.cli.frame import (
     ReportFlag,
     conclude,
     print_json,
+    show_place,
     show_result,
     tell,
     tell_timeline,
@@ -25,6 +26,7 @@ from weirlab.cli.progress import progress_bar
 from weirlab.cli.tables import say, show_records
 
 if TYPE_CHECKING:
+    from weirlab.api.captured import Diagnosis
     from weirlab.traces import Trace
     from weirlab.traces.coverage import Coverage
     from weirlab.traces.model import Finding
@@ -149,13 +151,14 @@ def diagnose(
     stream_packets: _StreamOption = None,
     link_rate: _RateOption = None,
     connections: _ConnectionsOption = None,
+    report: ReportFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Say what limited the flows of a packet trace, with evidence: windows, loss, queues, stalls.
 
     \b
     Examples:
-      weir diagnose capture.pcapng
+      weir diagnose capture.pcapng --report
       weir diagnose results/my-run --json
     """
     from weirlab.api.captured import diagnose as find
@@ -169,6 +172,7 @@ def diagnose(
             connections=connections,
             progress=progress,
         )
+    page = _diagnosis_page(file, result) if report else None
     if as_json:
         print_json(result.document)
         return
@@ -199,6 +203,19 @@ def diagnose(
         if looked.left_out:
             say(f"not looked at: {'; '.join(looked.left_out)}")
     conclude(result.summary())
+    if page is not None:
+        show_place(page.parent, page)
+
+
+def _diagnosis_page(file: Path, result: Diagnosis) -> Path:
+    """The page of the trace, kept in a directory of its own; of a result without a capture, its page."""
+    from weirlab.results import claimed_directory
+
+    if result.trace is None:
+        return write_page(file)
+    with claimed_directory(file.stem) as directory:
+        result.trace.save(directory)
+    return write_page(directory)
 
 
 def _tell_finding(finding: Finding, flow: str, *, remedy: bool) -> None:

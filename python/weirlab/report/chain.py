@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+import polars as pl
+
 from weirlab.campaigns.path import Characterization
 from weirlab.report.page import Network, number, percent
+from weirlab.report.shared import time_text
 from weirlab.scenario import Scenario
+from weirlab.traces import Trace
 
 _WIDTH, _ROW, _STOPS = 480, 112, 3
 """Of the picture and of a row of it, in its own units, and nodes in a row."""
@@ -113,6 +118,33 @@ def path_picture(found: Characterization) -> Network:
         "it. The narrowest link is red.",
         stops,
         links,
+    )
+
+
+def capture_picture(trace: Trace) -> Network | None:
+    """Where a capture was taken between the ends of the connection that carried most, by the round trips to
+    each of them; None where neither is known."""
+    rows = trace.flows().filter(pl.col("aheads") > 0)
+    if rows.is_empty():
+        return None
+    flow = rows.row(0, named=True)
+
+    def trip(end: str) -> str:
+        least = flow[f"{end}_min_ps"]
+        return "" if least is None else f"RTT {time_text(least)}"
+
+    rate = flow["goodput_bps"]
+    goodput = f"{number(rate / 1e6, 3)} Mbit/s" if rate is not None and math.isfinite(rate) else ""
+    return chain(
+        "Where the capture was taken",
+        "The connection that carried most: above a link the least round-trip time from the capture to that "
+        "end and back, below it the goodput.",
+        [
+            Stop(flow["from"], "sender"),
+            Stop("capture", "switch"),
+            Stop(flow["to"], "receiver"),
+        ],
+        [Link(trip("behind"), goodput), Link(trip("ahead"), "")],
     )
 
 

@@ -81,8 +81,8 @@ def _deadlock(records: Records) -> str:
     if "deadlocks" not in records or records["deadlocks"].is_empty():
         return ""
     rows = records["deadlocks"].filter(pl.col("replicate") == pl.col("replicate").min())
-    ports, since_ps = rows.select("port").n_unique(), rows.get_column("since_ps").max()
-    return f"Deadlock: from {time_text(float(since_ps or 0))} on, {ports} ports wait for each other and stand still."
+    ports, since = rows.select("port").n_unique(), time_text(max(rows.get_column("since_ps").to_list()))
+    return f"Deadlock: from {since} on, {ports} ports wait for each other and stand still."
 
 
 def _holds(records: Records) -> str:

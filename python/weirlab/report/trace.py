@@ -43,6 +43,8 @@ _REPEATED = 10
 
 def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots."""
+    from weirlab.report.chain import capture_picture  # which loads scenarios; tables need none
+
     findings = diagnose(trace)
     plots = alike(trace_plots(trace))
     graphs = sequence_block(trace)
@@ -74,6 +76,7 @@ def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
     ]
     sections = [
         Section("Findings", _finding_blocks(trace, findings)),
+        *([] if (picture := capture_picture(trace)) is None else [Section("Network", [picture])]),
         Section("Flows", [*flow_tables(trace), *detail_tables(trace)]),
         Section("Plots", drawn or [Text("Nothing that carries data was seen.")]),
         Section("The capture", [_capture_table(facts), _interface_table(trace)]),

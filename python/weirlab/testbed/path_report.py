@@ -107,6 +107,16 @@ class PathReport:
         """Why results on this path are to be doubted; empty when they are not."""
         return tuple(reason for line in self.lines for reason in self._doubts(line))
 
+    @property
+    def verdict(self) -> str:
+        """Whether what was measured over the path is the path's, as half a sentence."""
+        if self.degraded:
+            return "do not rely on results over this path, for the reasons above"
+        known = [line.lateness_p99_s for line in self.lines if line.lateness_p99_s is not None]
+        if not known:
+            return "too few packets to say how late they were"
+        return f"the path was as asked for: 99 % of the packets were at most {1e6 * max(known):.0f} us late"
+
     def _doubts(self, line: LineReport) -> list[str]:
         found = []
         place = f"{line.hop} {line.direction}"

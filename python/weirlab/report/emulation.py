@@ -1,0 +1,101 @@
+"""The page of `weir emulate`: the path, what happened on each of its lines, and whether to rely on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weirlab.report.chain import campaign_picture
+from weirlab.report.page import Block, Callout, Card, Column, Numbers, Page, Section, Table, number, percent
+from weirlab.report.shared import footer, provenance_section, scenario_details, seconds_text
+from weirlab.results import Manifest, Provenance
+from weirlab.scenario import Scenario
+from weirlab.testbed.path_report import PathReport
+
+
+def emulation_page(scenario: Scenario, reported: PathReport, *, seed: int, began: Provenance) -> Page:
+    """What an emulator reports of a path, as a page."""
+    provenance = began.ended()
+    manifest = Manifest(kind="path", name=scenario.name, status="complete", seed=seed, provenance=provenance)
+    arrived, lost, dropped = (
+        sum(line.counts[name] for line in reported.lines) for name in ("arrived", "lost", "dropped")
+    )
+    dropped += sum(line.counts["dropped_early"] for line in reported.lines)
+    lead: list[Block] = [
+        Numbers(
+            [
+                Card("Packets", number(arrived), "at all lines together"),
+                Card("Lost", number(lost), percent(lost / arrived) if arrived else ""),
+                Card("Dropped by queues", number(dropped), percent(dropped / arrived) if arrived else ""),
+                Card(
+                    "Emulated",
+                    seconds_text(reported.elapsed_s),
+                    "with real-time priority" if reported.real_time else "without real-time priority",
+                    tone="bad" if reported.degraded else "good",
+                ),
+            ]
+        ),
+        *(Callout("Degraded", f"{reason}.", "bad") for reason in reported.degraded),
+        *([Callout("Disturbed", f"{reported.disturbance}.", "middling")] if reported.disturbance else []),
+    ]
+    picture = campaign_picture(scenario)
+    sections = [
+        *([] if picture is None else [Section("Path", [picture])]),
+        Section("Lines", [_line_table(reported)]),
+        provenance_section(manifest, provenance),
+        Section("Scenario", [scenario_details(scenario)]),
+    ]
+    return Page(
+        title=scenario.name,
+        kind="Emulation",
+        subtitle=scenario.description or "",
+        lead=lead,
+        sections=sections,
+        footer=footer(provenance),
+        story=[_verdict(reported), *_losses(reported)],
+    )
+
+
+def _verdict(reported: PathReport) -> str:
+    said = reported.verdict.replace("above", "below").replace(" us ", " µs ")
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _losses(reported: PathReport) -> Sequence[str]:
+    worst = max(reported.lines, key=lambda line: line.dropped + line.counts["lost"])
+    gone, arrived = worst.dropped + worst.counts["lost"], worst.counts["arrived"]
+    if not gone:
+        return ["No packet was lost or dropped."]
+    return [
+        f"Most were lost at {worst.hop} {worst.direction}: {percent(gone / arrived)} of {number(arrived)} "
+        f"packets, {number(worst.dropped)} of them by its queue."
+    ]
+
+
+def _line_table(reported: PathReport) -> Table:
+    def us(value: float | None) -> str:
+        return "–" if value is None else number(1e6 * value, 3)
+
+    return Table(
+        "What happened to packets, by line and direction",
+        [
+            Column("hop", numeric=False),
+            Column("direction", numeric=False),
+            *(Column(name) for name in ("arrived", "lost", "dropped", "dropped early", "marked", "doubled")),
+            Column("late, median", "µs"),
+            Column("late, 99 %", "µs"),
+        ],
+        [
+            [
+                line.hop,
+                line.direction,
+                *(
+                    number(line.counts[name])
+                    for name in ("arrived", "lost", "dropped", "dropped_early", "marked", "duplicated")
+                ),
+                us(None if line.lateness_s is None else line.lateness_s["p50"]),
+                us(line.lateness_p99_s),
+            ]
+            for line in reported.lines
+        ],
+        note="Late: behind the time at which the model of the line lets a packet go.",
+    )
