@@ -186,8 +186,18 @@ class Estimate:
     """Of the records in memory, at most."""
     disk_bytes: int
     """Of the tables, at most."""
+    most: Estimate | None = None
+    """Where results decide how much is run: what they need at most, and the rest is the least."""
 
     def __str__(self) -> str:
+        most = self.most or self
+        runs, time, memory, disk = (
+            one if one == other else f"{one} to {other}"
+            for one, other in zip(self._texts(), most._texts(), strict=True)
+        )
+        return f"{runs} runs take about {time}, {memory} of memory and {disk} on disk"
+
+    def _texts(self) -> tuple[str, str, str, str]:
         time = (
             f"{self.seconds:.0f} s"
             if self.seconds < 120
@@ -195,8 +205,7 @@ class Estimate:
             if self.seconds < 7200
             else f"{self.seconds / 3600:.0f} h"
         )
-        memory, disk = (_size_text(size) for size in (self.memory_bytes, self.disk_bytes))
-        return f"{self.runs:,} runs take about {time}, {memory} of memory and {disk} on disk"
+        return f"{self.runs:,}", time, _size_text(self.memory_bytes), _size_text(self.disk_bytes)
 
     def refuse(self) -> None:
         """Raise InputError when they need more memory than is free."""

@@ -37,12 +37,13 @@ def judge_in(directory: Path, progress: object) -> Callable[[Estimate], None]:
                 f"{estimate}, but {free / 1e9:.1f} GB are free in {directory}; run fewer replicates, record "
                 "less, or name another place with --out"
             )
-        if estimate.seconds <= _LONG_S:
+        most = estimate.most or estimate
+        if most.seconds <= _LONG_S:
             return
         pause, go_on = (getattr(progress, name, lambda: None) for name in ("stop", "start"))
         pause()
         tell(f"weir: {estimate}; Ctrl-C keeps what has ended")
-        asks = estimate.seconds > _VERY_LONG_S and sys.stdin.isatty() and sys.stderr.isatty()
+        asks = most.seconds > _VERY_LONG_S and sys.stdin.isatty() and sys.stderr.isatty()
         if asks and not typer.confirm("Go on?", err=True):
             raise Interrupted("not started")
         go_on()

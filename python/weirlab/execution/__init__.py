@@ -13,6 +13,7 @@ from weirlab.execution.batches import (
     Watch,
     run_batch,
 )
+from weirlab.execution.costs import Need
 from weirlab.execution.executors import Executor, opened
 from weirlab.execution.pace import State
 from weirlab.execution.runner import Asking, Carried, Reader, carry
@@ -25,6 +26,7 @@ __all__ = [
     "Executor",
     "Growing",
     "Limits",
+    "Need",
     "OtherEngine",
     "Plan",
     "Point",

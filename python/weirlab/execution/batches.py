@@ -11,6 +11,7 @@ import hashlib
 import json
 import platform
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -20,6 +21,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 import polars as pl
+import psutil
 
 from weirlab.errors import InputError, Interrupted, ScenarioError, UnsupportedError, WeirlabError
 from weirlab.execution.guard import Guard, LimitReached
@@ -31,7 +33,7 @@ Watch = Callable[[int, int], None]
 Ranges = tuple[tuple[int, int], ...]
 """Places `first <= place < stop`."""
 
-_FLUSH_S = 5.0
+FLUSH_S = 5.0
 """How often a batch writes what it has: what a worker that dies loses at most, but for one run."""
 _CHUNK_S = 0.5
 """Replicates that are simulated at once take about this long, so that an interruption waits no longer."""
@@ -138,6 +140,11 @@ class Receipt:
     """Wall-clock time of all."""
     bytes: int = 0
     """Of the rows in memory."""
+    disk_bytes: int = 0
+    """Of the objects written."""
+    objects: int = 0
+    memory_bytes: int = 0
+    """By which it made its process grow at most; 0 where a greater batch came before, or nobody knows."""
     predicted_s: float | None = None
     """Cost of a run that was given up."""
     stopped: bool = False
@@ -195,9 +202,11 @@ class _Worker:
         self._rows: list[Row] = []
         self._copied: list[pl.DataFrame] = []
         self._began = self._flushed = time.monotonic()
-        self._done = self._shared = self._failed = self._bytes = 0
+        self._done = self._shared = self._failed = 0
+        self._bytes = self._disk_bytes = self._objects = 0
         self._first_failure = ""
         self._each_s = batch.guess_s
+        self._memory_before = max(_peak_bytes(), psutil.Process().memory_info().rss)
 
     def work(self) -> Receipt:
         """All of it, or as much as time allows."""
@@ -214,7 +223,7 @@ class _Worker:
                 left[0] = (first + taken, stop)
                 if first + taken == stop:
                     left.pop(0)
-                if time.monotonic() - self._flushed > _FLUSH_S:
+                if time.monotonic() - self._flushed > FLUSH_S:
                     self._flush(origin)
         except (Interrupted, KeyboardInterrupt):
             stopped = True
@@ -229,6 +238,9 @@ class _Worker:
             left=tuple(left),
             seconds=self._elapsed(),
             bytes=self._bytes,
+            disk_bytes=self._disk_bytes,
+            objects=self._objects,
+            memory_bytes=max(0, _peak_bytes() - self._memory_before),
             predicted_s=predicted,
             stopped=stopped,
         )
@@ -420,9 +432,22 @@ class _Worker:
             return
         made = frame_of(self._rows, self._batch.plan, origin, self._batch.sitting)
         rows = pl.concat([made, *self._copied])
+        before = self._store.written_bytes
         self._store.write(rows)
+        self._disk_bytes += self._store.written_bytes - before
+        self._objects += 1
         self._bytes += int(rows.estimated_size())
         self._rows, self._copied = [], []
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process has had; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * unit
 
 
 class _Known:

@@ -31,7 +31,8 @@ from weirlab.execution.batches import (
     known_here,
     run_batch,
 )
-from weirlab.execution.executors import Ended, Executor, opened
+from weirlab.execution.costs import START_S, Costs, Need
+from weirlab.execution.executors import Ended, Executor, Local, opened
 from weirlab.execution.pace import Pace, State
 from weirlab.results import usable_cpus
 from weirlab.store import Row, Store, engine, frame_of
@@ -41,9 +42,14 @@ DEATHS = 3
 _PILOT_S = 0.5
 _PILOT_PATIENCE_S = 3.0
 """How long the first run may take until its cost is predicted from how far it came."""
-_HERE_S = 1.5
-"""Work that is not worth the start of processes."""
+_PILOT_RUNS = 4
+_PILOT_POINTS = 12
+"""So many runs of so many points say what others need; a first run, which loads what it needs, does not."""
+_CREW = 64
+"""Workers that do so at most."""
 _LEAST_S = 0.25
+_GOLDEN = (5**0.5 - 1) / 2
+"""Multiples of it, modulo 1, lie apart from each other, however many there are."""
 _SHARES = 4
 """Batches that each worker has at least, so that all end at about the same time. No batch takes longer than
 such a part of the time that has passed, so that what is known of costs, and of others, is not old."""
@@ -65,12 +71,12 @@ class Carried:
 
     plan: str
     """Id of the plan in the store."""
+    sitting: str
+    """Id of this work: rows that others made have another one."""
     planned: int
     """Places."""
     kept: int = 0
     """Places that were there before."""
-    kept_points: int = 0
-    """Points of which nothing was missing."""
     done: int = 0
     shared: int = 0
     """How many of these other plans had made."""
@@ -115,13 +121,18 @@ class Asking(Protocol):
         """What the plan does not know of points that are wanted, by number; see `Growing`."""
         ...
 
-    def expected(self) -> tuple[float, float]:
-        """How many runs like the first ones this will be in all, at least and at most."""
+    rounds: int
+    """How often it is asked, about."""
+
+    def expected(self) -> tuple[tuple[int, float], tuple[int, float]]:
+        """At least and at most: how many runs this will be in all, and how many like the first ones take as
+        long."""
         ...
 
 
 Tell = Callable[[str], object]
-Judge = Callable[[float, int, int], None]
+Judge = Callable[[Need, Need], None]
+"""Given what is needed for what is left, at least and at most; may raise to stop."""
 
 
 def carry(
@@ -146,8 +157,7 @@ def carry(
         limits: Of each run. What exceeds them fails, and the rest goes on.
         progress: Told how much of how much is done; where it has an attribute `detail`, that is told the
             `State` once a second.
-        judge: Told after a pilot how long all will take [s], and how many bytes rows and memory need; may
-            raise to stop.
+        judge: Told after a pilot what all will need, at least and at most; may raise to stop.
         told: Given a line on whatever happens, and how far it is every ten minutes.
         reader: Given the results as they come.
         asking: Decides by the results which replicates are wanted. Default: all of the plan.
@@ -202,16 +212,15 @@ class _Runner:
         """Batches that are cut already: what is left of lost ones."""
         self._next = 0
         self._under_way: dict[int, Ranges] = {}
-        self._runs = 0
-        self._bytes = 0
+        self._costs = Costs()
         self._each_s: float | None = None
-        self._result = Carried(self._id, count)
+        self._pilots, self._spread = 0, 0.0
+        self._result = Carried(self._id, self._sitting, count)
         self._met_another: bool | None = None
         self._look()
         self._met_another = False
         self._ask()
         self._result.kept = int((self._state == _DONE).sum())
-        self._result.kept_points = self._kept_points()
 
     # --- what is known
 
@@ -249,10 +258,6 @@ class _Runner:
     def _by_point(self) -> np.ndarray:
         """The states of the places, shape (points, replicates)."""
         return self._state.reshape(len(self._plan.order), self._plan.replicates)
-
-    def _kept_points(self) -> int:
-        states = self._by_point()
-        return int(((states >= _DONE).all(axis=1) & (states == _DONE).any(axis=1)).sum())
 
     def _ask(self) -> None:
         """Open what is wanted now."""
@@ -314,21 +319,30 @@ class _Runner:
             known_here(self._store.url, self._id, self._plan)
             try:
                 self._here(_PILOT_S, give_up_s=_PILOT_PATIENCE_S)
-                self._ask_judge(workers)
-                if workers == 1 or (self._each_s or 0.0) * self._left() < _HERE_S:
+                self._ask_judge(workers, own=True)
+                if workers == 1 or (self._each_s or 0.0) * self._left() < START_S:
                     self._here(float("inf"))
             finally:
                 known_here(self._store.url, self._id, None)
         return f"local:{workers}"
 
-    def _ask_judge(self, workers: int) -> None:
-        """Say what is needed, as soon as anything is known of it."""
-        left = self._left()
-        if self._judge is None or self._each_s is None or not left:
+    def _ask_judge(self, workers: int, *, own: bool) -> None:
+        """Say what is needed, as soon as enough is known of it."""
+        if self._judge is None or not workers or not self._left():
             return
-        judge, self._judge = self._judge, None
-        each = self._bytes / max(1, self._runs)
-        judge(self._each_s * left / max(1, workers), round(each * left), round(3 * each * left))
+        if not self._costs.known and time.monotonic() - self._costs.first_at < _PILOT_PATIENCE_S:
+            return
+        left, rounds = self._left(), 1
+        expected: Sequence[tuple[int, float]] = [(left, left)] * 2
+        if self._asking is not None:
+            ended, rounds = int((self._state == _DONE).sum()), self._asking.rounds
+            expected = [
+                (max(left, runs - ended), max(left, cost - ended)) for runs, cost in self._asking.expected()
+            ]
+        needs = [self._costs.need(runs, cost, workers, own=own, rounds=rounds) for runs, cost in expected]
+        if needs[0] is not None and needs[1] is not None:
+            judge, self._judge = self._judge, None
+            judge(needs[0], needs[1])
 
     def _here(self, most_s: float, give_up_s: float | None = None) -> None:
         """Work in this process."""
@@ -352,6 +366,9 @@ class _Runner:
 
     def _work(self, executor: Executor) -> None:
         """Keep the executor busy until nothing is left."""
+        self._costs.crew = (
+            self._costs.crew if self._each_s is not None else min(max(1, executor.workers), _CREW)
+        )
         while self._left():
             self._feed(executor)
             if not self._under_way:
@@ -363,7 +380,7 @@ class _Runner:
                 self._take(executor, ended)
             if time.monotonic() - self._looked > max(_LOOK_S, _LOOK_SHARE * self._look_took_s):
                 self._look()
-            self._ask_judge(executor.workers)
+            self._ask_judge(executor.workers, own=isinstance(executor, Local))
             self._report()
 
     def _feed(self, executor: Executor) -> None:
@@ -415,6 +432,9 @@ class _Runner:
 
     def _cut(self, most_s: float) -> Ranges:
         """The next places that nobody has, as many as take this long."""
+        if self._pilots < 2 * self._costs.crew and most_s != float("inf"):
+            self._pilots += 1
+            return self._apart(1 if self._pilots <= self._costs.crew else _PILOT_POINTS)
         many = 1 if self._each_s is None else int(np.clip(most_s / max(self._each_s, 1e-7), 1, 1_000_000))
         if self._each_s is None and most_s == float("inf"):
             many = 1_000_000
@@ -434,6 +454,21 @@ class _Runner:
         length = len(window) if window.all() else int((~window).argmax())
         self._next = first + length
         return ((first, first + length),)
+
+    def _apart(self, many: int) -> Ranges:
+        """Open places that lie apart, as their costs may: a few replicates of some points."""
+        places = np.flatnonzero(self._state == _OPEN)
+        chosen: dict[int, tuple[int, int]] = {}
+        for _ in range(min(many, len(places))):
+            self._spread = (self._spread + _GOLDEN) % 1.0
+            number = int(places[int(len(places) * self._spread)]) // self._plan.replicates
+            is_open = self._by_point()[number] == _OPEN
+            first = int(is_open.argmax())
+            run = is_open[first : first + _PILOT_RUNS]
+            first += number * self._plan.replicates
+            stop = first + (len(run) if run.all() else int(run.argmin()))
+            chosen[number] = (first, stop)
+        return tuple(chosen.values())
 
     def _gathered(self, first: int, many: int) -> Ranges:
         """So many open places from `first`, where points have other places between them."""
@@ -507,8 +542,7 @@ class _Runner:
         self._result.shared += receipt.shared
         made = receipt.done + receipt.failed - receipt.shared
         if made:
-            self._runs += made
-            self._bytes += receipt.bytes
+            self._costs.add(receipt)
             latest = receipt.seconds / made
             self._each_s = latest if self._each_s is None else 0.7 * self._each_s + 0.3 * latest
         self._report()

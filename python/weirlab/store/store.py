@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
@@ -66,6 +67,8 @@ class Store:
         self._place = place
         self.damaged: dict[str, str] = {}
         """Objects that were met and cannot be read, with the reason. Their rows do not count."""
+        self.written_bytes = 0
+        """Of all objects with rows that this one wrote."""
 
     @classmethod
     def open(cls, url: str | Path, *, create: bool = False) -> Store:
@@ -98,6 +101,10 @@ class Store:
     def url(self) -> str:
         """Where it is."""
         return self._place.url
+
+    def free_bytes(self) -> int | None:
+        """What the disk of a directory still holds; None for object storage."""
+        return None if "://" in self.url else shutil.disk_usage(self.url).free
 
     # --- documents
 
@@ -148,6 +155,7 @@ class Store:
         content = buffer.getvalue()
         name = f"results/{made_by or engine()}/{hashlib.sha256(content).hexdigest()[:32]}.parquet"
         self._place.put_new(name, content)
+        self.written_bytes += len(content)
         return name
 
     def read(self, names: Sequence[str], columns: Sequence[str] | None = None) -> pl.DataFrame:

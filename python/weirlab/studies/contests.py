@@ -74,8 +74,11 @@ class Contested(Found):
     def _go_on(self) -> None:
         """Set what is wanted by what is there."""
 
+    rounds: int
+    """See `weirlab.execution.Asking`."""
+
     @abstractmethod
-    def expected(self) -> tuple[float, float]:
+    def expected(self) -> tuple[tuple[int, float], tuple[int, float]]:
         """See `weirlab.execution.Asking`."""
 
     def asked(self) -> np.ndarray:

@@ -15,6 +15,8 @@ class Halved(Contested):
         super().__init__(plan, halving)
         self._halving = halving
         self._whole = plan.scenario.run.duration
+        longest = max(map(len, plan.groups.values()), default=1)
+        self.rounds = len(halving.rungs(longest, plan.least, self._whole)) + 1
         self._stage_of = {stage.duration: place for place, stage in enumerate(plan.stages[:-1])}
 
     def _go_on(self) -> None:
@@ -45,9 +47,9 @@ class Halved(Contested):
             points = [point for point in points if point not in self.impossible]
             self.judge(levels, {each: chosen[self._plan.at_stage(each, 0)] for each in points})
 
-    def expected(self) -> tuple[float, float]:
+    def expected(self) -> tuple[tuple[int, float], tuple[int, float]]:
         """See `weirlab.execution.Asking`."""
-        total = 0.0
+        runs, cost = 0, 0.0
         for members in self._plan.groups.values():
             rungs = self._halving.rungs(len(members), self._plan.least, self._whole)
             unit = rungs[0].duration if rungs else None
@@ -56,7 +58,9 @@ class Halved(Contested):
             for rung in rungs:
                 there = before[1] if before[0] == rung.duration else 0
                 part = whole if rung.duration is None else rung.duration.ps / unit.ps if unit else 1.0
-                total += left * (rung.replicates - there) * part
+                runs += left * (rung.replicates - there)
+                cost += left * (rung.replicates - there) * part
                 left, before = rung.kept, (rung.duration, rung.replicates)
-            total += left * self._halving.verdict * whole
-        return total, total
+            runs += left * self._halving.verdict
+            cost += left * self._halving.verdict * whole
+        return (runs, cost), (runs, cost)

@@ -35,6 +35,8 @@ class Optimised(Contested):
 
     def __init__(self, plan: RunsPlan, design: Optimise) -> None:
         super().__init__(plan, design)
+        self._design = design
+        self.rounds = design.generations + 1
         self._searches = [
             _Search(self, plan, design, place, *each) for place, each in enumerate(plan.combinations())
         ]
@@ -43,10 +45,15 @@ class Optimised(Contested):
         for search in self._searches:
             search.go_on()
 
-    def expected(self) -> tuple[float, float]:
+    def expected(self) -> tuple[tuple[int, float], tuple[int, float]]:
         """See `weirlab.execution.Asking`."""
-        found = [search.expected() for search in self._searches]
-        return sum(least for least, _ in found), sum(most for _, most in found)
+        design, least = self._design, self._plan.least
+        verdict = design.finalists * design.verdict
+        runs = [
+            len(self._searches) * (design.generations * design.size * each + verdict)
+            for each in (least, design.most or least)
+        ]
+        return (runs[0], runs[0]), (runs[1], runs[1])
 
 
 class _Search:
@@ -177,13 +184,6 @@ class _Search:
                 self._found.given.setdefault(number, levels)
                 self._verdict[number] = mean
         return list(self._verdict)
-
-    def expected(self) -> tuple[float, float]:
-        """Runs in all, at least and at most."""
-        design = self._design
-        verdict = design.finalists * design.verdict
-        each = design.generations * design.size
-        return each * self._least + verdict, each * self._most + verdict
 
 
 class _Candidate:

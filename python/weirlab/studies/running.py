@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from weirlab.errors import InputError, Interrupted, RunFailed, WeirlabError
-from weirlab.execution import NO_LIMITS, Carried, Executor, Limits, carry
+from weirlab.execution import NO_LIMITS, Carried, Executor, Limits, Need, carry
 from weirlab.files import locked_directory
 from weirlab.journal import first_difference
 from weirlab.results import Manifest, Provenance, Status, write_json
@@ -95,7 +95,7 @@ def run_study(
             threads=threads,
             limits=limits or NO_LIMITS,
             progress=progress,
-            judge=_judging(plan, judge),
+            judge=_judging(kept, judge),
             told=told,
             reader=Intervals() if many > 1 and progress is not None else None,
             asking=asking_of(plan),
@@ -165,12 +165,11 @@ def _executed(
     carried = work(kept, told)
     if carried.failed and carried.failed == carried.planned - carried.kept and not carried.kept:
         raise RunFailed(f"no run gave a result; the first failure: {carried.first_failure}")
-    found = found_in(kept, plan, carried.plan, engine())
+    found = found_in(kept, plan, carried.plan, engine(), carried.sitting)
     study = Study(
         scenario=plan.scenario,
         seeds=plan.seeds,
         provenance=provenance,
-        kept=carried.kept_points + carried.shared // plan.replicates,
         notes=tuple(carried.notes),
         **found,
     )
@@ -183,18 +182,26 @@ def _ending(carried: Carried) -> tuple[Status, str]:
     return "failed", f"{carried.failed} of {carried.planned} runs failed; the first: {carried.first_failure}"
 
 
-def _judging(plan: RunsPlan, judge: Judge | None) -> Callable[[float, int, int], None] | None:
-    runs = len(plan.order) * plan.least
-    if runs < _MANY:
-        return None
-
-    def judging(seconds: float, disk_bytes: int, memory_bytes: int) -> None:
-        needed = Estimate(runs=runs, seconds=seconds, memory_bytes=memory_bytes, disk_bytes=disk_bytes)
+def _judging(kept: Store, judge: Judge | None) -> Callable[[Need, Need], None]:
+    def judging(least: Need, most: Need) -> None:
+        if most.runs < _MANY:
+            return
+        needed = replace(_estimate(least), most=_estimate(most) if most != least else None)
         needed.refuse()
+        free = kept.free_bytes()
+        if free is not None and least.disk_bytes > free:
+            raise InputError(
+                f"{needed}, but {free / 1e9:.1f} GB are free for the store {kept.url}; run less of it, or "
+                "name another place with --store"
+            )
         if judge is not None:
             judge(needed)
 
     return judging
+
+
+def _estimate(need: Need) -> Estimate:
+    return Estimate(need.runs, need.seconds, need.memory_bytes, need.disk_bytes)
 
 
 @contextmanager

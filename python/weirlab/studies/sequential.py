@@ -82,13 +82,15 @@ class Sequential(Found):
                     self._asked[point] = more
         return np.array([self._asked[int(number)] for number in self._plan.order], dtype=np.int64)
 
-    def expected(self) -> tuple[float, float]:
+    rounds = 5
+    """Doublings and steps in between; about."""
+
+    def expected(self) -> tuple[tuple[int, float], tuple[int, float]]:
         """See `weirlab.execution.Asking`."""
         least = int(self.asked().sum())
         going_on = (self._groups[i][0] for i in range(len(self._groups)) if i not in self._settled)
-        return least, least + sum(
-            self._until.most - self._asked[each] for group in going_on for each in group
-        )
+        most = least + sum(self._until.most - self._asked[each] for group in going_on for each in group)
+        return (least, least), (most, most)
 
     def _series(
         self, members: Sequence[int], baseline: int | None, count: int

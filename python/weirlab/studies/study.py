@@ -154,9 +154,9 @@ def store_of(directory: Path, about: Mapping[str, Any]) -> str:
     return str(directory / "store") if about["store"] == "store" else str(about["store"])
 
 
-def found_in(store: Store, plan: RunsPlan, name: str, engine: str) -> dict[str, Any]:
-    """The fields of a `Study` that a store knows of a plan."""
-    columns = ["point", "replicate", "seed", "status", "reason", *COUNTS, "measures", "document"]
+def found_in(store: Store, plan: RunsPlan, name: str, engine: str, sitting: str = "") -> dict[str, Any]:
+    """The fields of a `Study` that a store knows of a plan; those `kept` of which a sitting made nothing."""
+    columns = ["point", "replicate", "seed", "status", "reason", *COUNTS, "measures", "document", "sitting"]
     rows = store.rows(plan=name, made_by=engine, columns=columns)
     asked, decided = asked_of(plan, rows)
     rows = rows.join(asked, on="point", how="inner", maintain_order="left")
@@ -188,6 +188,7 @@ def found_in(store: Store, plan: RunsPlan, name: str, engine: str) -> dict[str, 
     )
     failures = rows.filter(~pl.col("status").is_in(["ok", "impossible"]))
     return {
+        "kept": len(numbers) - good.filter(sitting=sitting)["point"].n_unique() if sitting else 0,
         "planned": asked.filter(pl.col("asked") > 0).height - impossible.height,
         "points": pl.DataFrame(
             {"point": numbers, **{each: [level[each] for level in levels] for each in names}},
