@@ -356,6 +356,10 @@ def test_check_says_what_a_file_is(weir):
     assert weir("check", "search.yaml", "--json").json["kind"] == "search"
 
 
+def test_check_names_the_command_of_a_study(weir) -> None:
+    assert "Start it with:  weir study load-and-buffer\n" in weir("check", "load-and-buffer").out
+
+
 def test_the_schema_accepts_what_the_loader_accepts(weir, place):
     import yaml
 

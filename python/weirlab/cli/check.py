@@ -57,7 +57,8 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
     for note in notes:
         say(note, lead="note: ")
     legal = f"{file}: legal; '{scenario.name}' is a {what}" + (f" with {parts}." if parts else ".")
-    conclude([legal, f"Start it with:  weir {scenario.command} {file}"], apart=bool(facts or notes))
+    command = "study" if scenario.study and scenario.command == "run" else scenario.command
+    conclude([legal, f"Start it with:  weir {command} {file}"], apart=bool(facts or notes))
 
 
 def _kind(scenario: Scenario) -> str:
