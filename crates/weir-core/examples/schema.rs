@@ -8,7 +8,7 @@ use weir_core::cc;
 use weir_core::path::LoadedPath;
 use weir_core::spec::Spec;
 
-/// All that is told to the compiled core.
+/// All that is reported to the compiled core.
 #[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only its schema is asked for")]
 struct Boundary {

@@ -19,17 +19,17 @@ use crate::spec::{Departures, Destination, FrameSize, Run, Source, Spec, Traffic
 use crate::units::{Bytes, Span, Time};
 
 /// Longest run: 2^62 ps, 53 days.
-pub const MAX_DURATION: Span = Span::from_ps(1 << 62);
+pub(crate) const MAX_DURATION: Span = Span::from_ps(1 << 62);
 /// Longest frame.
-pub const MAX_FRAME: Bytes = Bytes::new(65_535);
+pub(crate) const MAX_FRAME: Bytes = Bytes::new(65_535);
 /// Most rows that the probes of one run may write, of those that stay in memory until its end.
-pub const MAX_ROWS: u64 = 20_000_000;
+pub(crate) const MAX_ROWS: u64 = 20_000_000;
 /// The same of series that may leave a run while it goes on: ports, traffic, flows and connections.
-pub const MAX_LEAVING_ROWS: u64 = 1_000_000_000;
+pub(crate) const MAX_LEAVING_ROWS: u64 = 1_000_000_000;
 /// Most frames of a capture: about 1 GB of memory.
-pub const MAX_CAPTURE: u64 = 10_000_000;
+pub(crate) const MAX_CAPTURE: u64 = 10_000_000;
 /// Most flows of a scenario: pairs of a source and one of its destinations.
-pub const MAX_FLOWS: u64 = 1 << 22;
+pub(crate) const MAX_FLOWS: u64 = 1 << 22;
 
 impl Spec {
     /// Reads a spec from JSON and checks it.

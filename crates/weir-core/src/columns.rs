@@ -197,9 +197,9 @@ mod tests {
     #[test]
     fn a_column_says_what_it_is_and_in_which_unit() {
         let table = made();
-        let told = |place: usize| (table.columns[place].meaning(), table.columns[place].unit());
-        assert_eq!(told(0), ("Id of the port.", None));
-        assert_eq!(told(1), ("Where it ends; unknown for the last one.", Some("B")));
+        let reported = |place: usize| (table.columns[place].meaning(), table.columns[place].unit());
+        assert_eq!(reported(0), ("Id of the port.", None));
+        assert_eq!(reported(1), ("Where it ends; unknown for the last one.", Some("B")));
         let named = |name| Column { name, about: "", values: Values::F64(Vec::new()) }.unit();
         assert_eq!(named("queue_byte_ps"), Some("B ps"));
         assert_eq!(named("rate_bps"), Some("bit/s"));

@@ -60,7 +60,7 @@ impl SparseHistogram {
     }
 
     /// Count a time as often as `times` says.
-    pub fn count_many(&mut self, time: Span, times: u64) {
+    pub(crate) fn count_many(&mut self, time: Span, times: u64) {
         if times > 0 {
             self.count_elsewhere(u16::try_from(bin(time.ps())).expect("64 octaves have 2048 bins"), times);
         }

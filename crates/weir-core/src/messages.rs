@@ -46,13 +46,13 @@ impl Events {
         self.next
     }
 
-    /// The messages of the next event are told to `tell`; `hosts` are the lists that `source` names.
+    /// The messages of the next event are reported to `report`; `hosts` are the lists that `source` names.
     pub fn draw(
         &mut self,
         source: &MessageSource,
         hosts: &[Vec<u32>],
         sizes: &MessageSizes,
-        mut tell: impl FnMut(Message),
+        mut report: impl FnMut(Message),
     ) {
         let from = &hosts[source.from as usize];
         let alone = (from.len() == 1).then(|| from[0]);
@@ -81,7 +81,7 @@ impl Events {
             }
             for &from in senders.iter().take(source.senders as usize) {
                 let bytes = draw_size(sizes, &mut self.chance);
-                tell(Message { from, to, bytes });
+                report(Message { from, to, bytes });
             }
         }
         self.advance(source);

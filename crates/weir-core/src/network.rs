@@ -34,13 +34,13 @@ pub struct PortSpec {
 }
 
 /// Most nodes of a network. It keeps a mistyped parameter of a generator from filling the memory.
-pub const MAX_NODES: u64 = 1 << 20;
+pub(crate) const MAX_NODES: u64 = 1 << 20;
 /// Most ports of a network, two for each link.
 pub const MAX_PORTS: u64 = 1 << 20;
 /// Longest delay of a link and longest latency of a switch: one hour.
-pub const MAX_DELAY: Span = Span::from_ms(3_600_000);
+pub(crate) const MAX_DELAY: Span = Span::from_ms(3_600_000);
 /// Most bytes that framing may add to a frame.
-pub const MAX_FRAMING: Bytes = Bytes::new(65_535);
+pub(crate) const MAX_FRAMING: Bytes = Bytes::new(65_535);
 
 impl Topology {
     /// Writes `network` out in full.

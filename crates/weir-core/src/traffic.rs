@@ -63,7 +63,7 @@ impl Emissions {
         self.next
     }
 
-    /// Generates the frame of the time that [`Emissions::peek`] tells: its destination and size. There must be one.
+    /// Generates the frame of the time that [`Emissions::peek`] gives: its destination and size. There must be one.
     #[inline]
     pub fn draw(&mut self) -> (u32, Bytes) {
         debug_assert!(self.next < Time::NEVER, "there is no frame");
@@ -85,7 +85,7 @@ impl Emissions {
     }
 
     /// Generates all frames before slot `end` of slots of this length; every one of them begins with a slot. `frame` is
-    /// told the slot of each, its destination, and whether it is the last of a burst. The same draws as [`Emissions::draw`]
+    /// reported the slot of each, its destination, and whether it is the last of a burst. The same draws as [`Emissions::draw`]
     /// makes frame by frame, but many times as fast. Returns the slot of the next frame; `u64::MAX` when there is none.
     pub fn draw_slots(&mut self, end: u64, slot: Span, frame: impl FnMut(u64, u32, bool)) -> u64 {
         if self.fixed_size().is_none() {

@@ -8,7 +8,7 @@ use crate::distribution::Percentiles;
 /// What a live measurement on this machine can rely on.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockQuality {
-    /// Resolution of the monotonic clock, as the system tells it.
+    /// Resolution of the monotonic clock, as the system shows it.
     pub resolution: Span,
     /// Time that one reading takes.
     pub reading: Span,

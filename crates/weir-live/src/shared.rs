@@ -1,4 +1,4 @@
-//! What the threads of a trial tell each other.
+//! What the threads of a trial report to each other.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -47,7 +47,7 @@ impl<'a> Common<'a> {
     }
 }
 
-/// What the sender and the receiver of one direction tell each other while they work.
+/// What the sender and the receiver of one direction report to each other while they work.
 #[derive(Debug)]
 pub struct Shared<'a> {
     common: &'a Common<'a>,

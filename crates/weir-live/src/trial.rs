@@ -123,7 +123,7 @@ pub struct DirectionReport {
     pub sender: Seated,
     /// What the receiver was given.
     pub receiver: Seated,
-    /// How long the sender ran and waited for its CPU while it sent; nothing where the kernel does not tell.
+    /// How long the sender ran and waited for its CPU while it sent; nothing where the kernel does not say.
     pub sender_time: Option<ThreadTime>,
     /// The same of the receiver, in the same time.
     pub receiver_time: Option<ThreadTime>,
@@ -252,7 +252,7 @@ mod linux {
         seated: Seated,
     }
 
-    /// Tells the receiver that the sender has ended, however it did.
+    /// Reports the receiver that the sender has ended, however it did.
     struct Ending<'a>(&'a Shared<'a>);
 
     impl Drop for Ending<'_> {

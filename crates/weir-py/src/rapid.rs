@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use crate::errors::live_error;
 
 /// Send over UDP to `peer`, where `serve_rapid` runs, as `config_json` (a TCP of the core) says, for `duration_ps`. Every
-/// 50 ms `watch` is told the time since the start (ns), bytes acknowledged and the mean rate (bit/s); when it answers true,
+/// 50 ms `watch` receives the time since the start (ns), bytes acknowledged and the mean rate (bit/s); when it answers true,
 /// the transfer ends. Gives a dictionary: counts, times in ns, and `tables`.
 #[pyfunction]
 #[pyo3(signature = (*, peer, secret, config_json, duration_ps, watch, source=None, every_ps=100_000_000_000,
@@ -162,8 +162,8 @@ mod live {
         let shared = Watch::default();
         let look = || {
             let load = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
-            let told = (load(&shared.elapsed_ns), load(&shared.acked), load(&shared.rate));
-            if watch.call1(told)?.is_truthy()? {
+            let reported = (load(&shared.elapsed_ns), load(&shared.acked), load(&shared.rate));
+            if watch.call1(reported)?.is_truthy()? {
                 shared.cancel.store(true, Ordering::Relaxed);
             }
             Ok(())
@@ -182,19 +182,19 @@ mod live {
         let place: Mutex<Option<(SocketAddr, Seated)>> = Mutex::new(None);
         let happened: Mutex<Vec<Event>> = Mutex::new(Vec::new());
         let look = || -> PyResult<()> {
-            let told = PyList::empty(py);
+            let reported = PyList::empty(py);
             if let Some((address, seated)) = lock(&place).take() {
                 let entry = PyDict::new(py);
                 entry.set_item("what", "listening")?;
                 entry.set_item("address", address.to_string())?;
                 entry.set_item("real_time", seated.real_time)?;
-                told.append(entry)?;
+                reported.append(entry)?;
             }
             let events = std::mem::take(&mut *lock(&happened));
             for event in &events {
-                told.append(event_as_dict(py, event)?)?;
+                reported.append(event_as_dict(py, event)?)?;
             }
-            if watch.call1((told,))?.is_truthy()? {
+            if watch.call1((reported,))?.is_truthy()? {
                 cancel.store(true, Ordering::Relaxed);
             }
             Ok(())

@@ -109,7 +109,7 @@ pub(crate) enum Asked<'py> {
     Json(String),
 }
 
-/// One run per seed, as tables of columns. About every 50 ms `watch` is told how much is done, of how much, and `news` what
+/// One run per seed, as tables of columns. About every 50 ms `watch` receives how much is done, of how much, and `news` what
 /// the first run has counted since: rows of simulated time (ps), frames sent and delivered, bytes delivered, frames dropped and
 /// frames under way. `parts`, a function and a number, get rows of series while runs go on, where there are so many or more: the replicate, the
 /// name of the table and a part of it. Threads call it at the same time; what it raises ends the runs.

@@ -73,7 +73,7 @@ const WAIT: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// The flows of a capture, as tables of columns, and the packets of the `detailed` connections with most payload. The file is
 /// read once if all packets fit into `kept_rows` rows, and else twice; one that holds packets from several
-/// points is read once more for the points that are judged. `watch(done, total)` is told the bytes read about
+/// points is read once more for the points that are judged. `watch(done, total)` receives the bytes read about
 /// every 50 ms, and signals are looked at.
 #[pyfunction]
 #[pyo3(signature = (path, *, every_ps, detailed=0, detail_rows=1 << 20, kept_rows=1 << 21, connections=1 << 18,
@@ -124,7 +124,7 @@ pub(crate) fn read_trace<'py>(
             before += capture.place();
         }
         let chosen = analysis.heaviest(detailed);
-        if !analysis.tell_only(&chosen) {
+        if !analysis.report_only(&chosen) {
             drop(analysis);
             (analysis, capture) = read(Selection::Only(chosen), choices, before)?;
         }

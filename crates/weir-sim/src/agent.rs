@@ -13,7 +13,7 @@ use crate::totals::Totals;
 /// The engine is generic over one agent type; several kinds are an enum. Agents come last in the order of equal times,
 /// among themselves in the order in which they were given.
 ///
-/// Whenever an agent is told something, it returns when its timer runs out next, not before now: earlier or later than
+/// Whenever an agent is notified, it returns when its timer runs out next, not before now: earlier or later than
 /// it said before, or [`Time::NEVER`] if not at all.
 pub trait Agent {
     /// The flows whose frames with a body it receives. A flow has at most one receiver.

@@ -130,14 +130,14 @@ fn replicate<'s>(
     spill: Spill<'s>,
 ) -> Result<Totals, SimError> {
     let end = plan.spec().run.duration_ps;
-    let mut told = 0;
-    let mut tell = |now: Time| {
+    let mut reported = 0;
+    let mut report = |now: Time| {
         let steps = (u128::from(now.ps()) * u128::from(STEPS) / u128::from(end.ps())) as u64;
-        progress.done.fetch_add(steps - told, Ordering::Relaxed);
-        told = steps;
+        progress.done.fetch_add(steps - reported, Ordering::Relaxed);
+        reported = steps;
         if progress.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    if tell(Time::ZERO).is_break() {
+    if report(Time::ZERO).is_break() {
         return Err(SimError::Interrupted);
     }
     let mut next = if notes && progress.news.is_some() { Time::ZERO } else { Time::ZERO + end };
@@ -146,12 +146,12 @@ fn replicate<'s>(
             next = seen.now() + seen.pause();
             progress.note(seen.counts());
         }
-        tell(seen.now())
+        report(seen.now())
     };
     let totals = match plan.spec().run.engine {
         Engine::Event | Engine::EventTotals => Sim::standard(plan, seed).spilling(spill).run_seen(ask)?,
         Engine::Slotted { .. } => slotted::run(plan, seed, has_spare, spill, ask)?,
     };
-    let _ = tell(Time::ZERO + end);
+    let _ = report(Time::ZERO + end);
     Ok(totals)
 }

@@ -46,7 +46,7 @@ impl Bulk {
                 continue;
             }
             first.frames -= 1;
-            // Messages of one instant are told apart by their number of frames alone: they arrive in order.
+            // Messages of one instant are distinguished by their number of frames alone: they arrive in order.
             if first.frames == 0 {
                 has_all = true;
                 self.arrived.push((first.message, now));

@@ -36,7 +36,7 @@ struct Noted {
     at: Time,
     interface: u32,
     flow: u32,
-    /// What tells frames without a transport apart.
+    /// What distinguish frames without a transport.
     born: Time,
     size: Bytes,
     what: What,
@@ -129,7 +129,7 @@ impl Tap {
                 written[noted.interface as usize] += 1;
             }
             for (interface, &frames) in (0..).zip(&written) {
-                // What was left out is not known by interface: it is told of the first.
+                // What was left out is not known by interface: it is reported with the first.
                 let left_out = if interface == 0 { self.left_out } else { 0 };
                 writer.statistics(interface, frames + left_out, left_out)?;
             }
@@ -201,12 +201,12 @@ fn value(feedback: Feedback) -> f64 {
     }
 }
 
-/// Identifications of datagrams tell them apart, and do not count them.
+/// Identifications of datagrams distinguish them, and do not count them.
 fn identification(born: Time) -> u16 {
     (born.ps().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as u16
 }
 
-/// For how long PAUSE of the node at `port` holds, as the frame tells it.
+/// For how long PAUSE of the node at `port` holds, as the frame shows it.
 fn quanta(plan: &Plan, port: u32) -> u16 {
     let node = plan.topology.ports[port as usize].from as usize;
     let rule = plan.control.as_ref().and_then(|control| control.pausing[node]);

@@ -115,7 +115,7 @@ pub(crate) fn reports_bursts(plan: &Plan) -> bool {
     plan.is_switched() && plan.spec.control.dcqcn.is_none()
 }
 
-/// Whether a source of `plan` sends bursts of more than a frame that are told apart.
+/// Whether a source of `plan` sends bursts of more than a frame that are distinguished.
 pub(crate) fn has_bursts(plan: &Plan) -> bool {
     let is_long =
         |source: &Source| matches!(source.departures, Departures::Bursts { mean_frames, .. } if mean_frames > 1.0);

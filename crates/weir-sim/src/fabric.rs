@@ -88,7 +88,7 @@ pub struct Fabric<'p> {
     alarmed: Time,
     /// The agent that receives the frames with a body of each flow; empty if no agent receives any.
     receivers: Vec<u32>,
-    /// The frame that an agent is about to be told of.
+    /// The frame that an agent is about to be notified of.
     pub(crate) received: Option<Received>,
     pub(crate) control: Option<Box<Control>>,
     /// Links that lose frames, and ports whose frames are captured.
@@ -197,7 +197,7 @@ impl<'p> Fabric<'p> {
         self.offer(self.forwarding.route[leg as usize], frame, size, lane);
     }
 
-    /// A frame of `flow` that carries `body` leaves its host now. The agent that receives the flow will be told of it.
+    /// A frame of `flow` that carries `body` leaves its host now. The agent that receives the flow is notified.
     pub fn send_loaded(&mut self, flow: u32, size: Bytes, lane: Lane, body: Body) {
         self.flows[flow as usize].send(size);
         let planned = &self.plan.flows[flow as usize];
@@ -287,7 +287,7 @@ impl<'p> Fabric<'p> {
     }
 
     /// Handles an event. What an agent has to do is left to the caller: the place of the agent is returned, which is to
-    /// be told of the frame in `received`, if there is one, or else that its timer ran out.
+    /// be notified of the frame in `received`, if there is one, or else that its timer ran out.
     #[inline]
     pub(crate) fn on_event(&mut self, at: Time, entity: Entity) -> Option<u32> {
         self.now = at;
@@ -337,7 +337,7 @@ impl<'p> Fabric<'p> {
         self.first_agent - 1
     }
 
-    /// An event of a port that is neither its wake nor an arrival. Returns the agent that is to be told.
+    /// An event of a port that is neither its wake nor an arrival. Returns the agent that is to be notified.
     #[cold]
     fn on_port_event(&mut self, entity: Entity) -> Option<u32> {
         let ports = self.ports;

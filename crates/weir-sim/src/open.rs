@@ -171,7 +171,7 @@ pub(crate) struct Open {
 
 const UNKNOWN: u32 = u32::MAX;
 const NONE: u32 = u32::MAX;
-/// Flowlets that a node tells apart.
+/// Flowlets that a node distinguishes.
 const FLOWLETS: usize = 1024;
 
 impl Open {
@@ -233,7 +233,7 @@ impl Open {
         self.ends[end as usize].host
     }
 
-    /// The port by which `node` sends a frame on that is meant for `end`; none if it knows no way. `waits` tells for how long a frame
+    /// The port by which `node` sends a frame on that is meant for `end`; none if it knows no way. `waits` says for how long a frame
     /// would wait at a port.
     #[inline]
     pub(crate) fn choose(&mut self, now: Time, node: u32, end: u32, waits: impl Fn(u32) -> Span) -> Option<u32> {

@@ -69,7 +69,7 @@ const LOOK_EVERY: u32 = 1 << 16;
 
 /// Runs the transfer for its duration, and the requests until each is answered or given up. The same for the same seed.
 ///
-/// The receivers count, as those of iperf3 do, from when the sender is told to begin until the word of its end has come:
+/// The receivers count, as those of iperf3 do, from when the sender is asked to begin until the word of its end has come:
 /// for the duration and one propagation there and back.
 ///
 /// Gives None when `cancelled` was set. The spec has passed its check.

@@ -242,7 +242,7 @@ impl Plan {
         self.is_switched && !self.topology.is_host(self.topology.ports[port as usize].from)
     }
 
-    /// The first flow that is told of from each host to each other.
+    /// The first flow that is reported from each host to each other.
     pub(crate) fn first_flows(&self) -> BTreeMap<(u32, u32), u32> {
         let mut first = BTreeMap::new();
         for (id, flow) in (0..).zip(self.counted_flows()) {

@@ -164,7 +164,7 @@ impl PortProbes {
     }
 }
 
-/// Intervals of the recorded ports, all or those of a part of the run. Intervals in which nothing happened are not kept, but told.
+/// Intervals of the recorded ports, all or those of a part of the run. Intervals in which nothing happened are not kept, but reported.
 #[derive(Clone, Debug, Default)]
 pub struct Intervals {
     probes: Vec<PortProbe>,

@@ -229,7 +229,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         Sim { spill, ..self }
     }
 
-    /// Runs to the end. Every 65 536 events `ask` is told the time and says whether to go on.
+    /// Runs to the end. Every 65 536 events `ask` receives the time and says whether to go on.
     ///
     /// # Errors
     /// `ask` said no, a law was broken, or too many frames are under way.

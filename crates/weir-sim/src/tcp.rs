@@ -24,10 +24,10 @@ pub struct TcpSender {
     /// Segments sent, modulo 2^16.
     sent: u16,
     stopped: bool,
-    /// Whether it times each segment by itself, and is to be told when each leaves.
+    /// Whether it times each segment by itself, and is to be notified when each leaves.
     is_timed: bool,
     start: Time,
-    /// When the application ends; `stopped` tells whether it has.
+    /// When the application ends; `stopped` says whether it has.
     stop: Time,
     load: Application,
     series: Option<Box<Series>>,
@@ -160,7 +160,7 @@ impl TcpSender {
         loop {
             if self.adapter < usize::MAX && fabric.outlet(self.flow).waiting_frames() >= self.adapter {
                 let outlet = fabric.outlet(self.flow);
-                // Nobody tells a sender that PAUSE has ended.
+                // Nobody notifies a sender that PAUSE has ended.
                 room = if outlet.is_paused() { outlet.free_at().max(now) + LOOK_AGAIN } else { outlet.free_at() };
                 break;
             }

@@ -304,7 +304,7 @@ pub struct ConnectionInterval {
     pub retransmits: u64,
     /// Whether the sender repairs losses or reduces its window.
     pub repairs: bool,
-    /// Data of which the receiver has told that it was marked, so far.
+    /// Data that the receiver has reported as marked, so far.
     pub marked: Bytes,
     /// The average share of marks, of a sender that keeps one.
     pub alpha: Option<f64>,

@@ -15,7 +15,7 @@ use crate::units::Time;
 
 /// What sets a sender's window and rate.
 ///
-/// *Tell an event, then ask for the allowance.* Only the first two methods are needed; a controller that answers marks, paces or
+/// *Report an event, then ask for the allowance.* Only the first two methods are needed; a controller that answers marks, paces or
 /// keeps a model says so in [`CongestionControl::needs`].
 pub trait CongestionControl: fmt::Debug + Send {
     /// Something happened at `now`.
@@ -29,12 +29,12 @@ pub trait CongestionControl: fmt::Debug + Send {
         Time::NEVER
     }
 
-    /// Whether the last [`SenderEvent::Marks`] reduced the window, of which a receiver that echoes marks is told.
+    /// Whether the last [`SenderEvent::Marks`] reduced the window, of which a receiver that echoes marks is notified.
     fn has_reduced(&self) -> bool {
         false
     }
 
-    /// What it is told, and asks of the connection.
+    /// What it learns, and asks of the connection.
     fn needs(&self) -> Needs {
         Needs::PLAIN
     }
@@ -70,7 +70,7 @@ pub trait Settings: Sized {
 
     /// Whether it times each segment by itself, as [`Needs::departures`] says.
     const TIMES_SEGMENTS: bool = false;
-    /// How the receiver is to tell of marks, unless a scenario says so.
+    /// How the receiver is to report marks, unless a scenario says so.
     const ECN: EcnSupport = EcnSupport::None;
 
     /// Those of a scenario that gives none; none: a scenario's fields are others than these.

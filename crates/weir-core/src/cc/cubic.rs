@@ -66,7 +66,7 @@ pub struct Cubic {
     /// The initial window, in segments as the others.
     initial: f64,
     cwnd: f64,
-    /// In bytes, as the window is told, so that a window that is set to it is not below it.
+    /// In bytes, as the window is reported, so that a window that is set to it is not below it.
     threshold: u64,
     /// Window just before the last congestion, reduced further by fast convergence.
     w_max: f64,

@@ -60,7 +60,7 @@ pub struct Dctcp {
     recover: u64,
     /// Whether the last marks reduced it.
     has_reduced: bool,
-    /// Bytes that the acknowledgement under way tells to be marked.
+    /// Bytes that the acknowledgement under way reports to be marked.
     withheld: u64,
 }
 

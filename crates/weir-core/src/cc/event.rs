@@ -1,10 +1,10 @@
-//! What a controller is told, and what it answers.
+//! What a controller learns, and what it answers.
 
 use crate::marking::Ecn;
 use crate::tcp::rate;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// What a controller is told.
+/// What a controller learns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SenderEvent {
@@ -15,12 +15,12 @@ pub enum SenderEvent {
     },
     /// It is about to be established, and the SYN had to be sent again more than once.
     LostSyn,
-    /// What an acknowledgement tells of marks, before [`SenderEvent::Ack`] of the same acknowledgement; where the ends have
+    /// What an acknowledgement reports of marks, before [`SenderEvent::Ack`] of the same acknowledgement; where the ends have
     /// agreed to use ECN.
     Marks(Marks),
     /// Segments were acknowledged, in order or not.
     Ack(Acked),
-    /// The network is congested; told once per window of data.
+    /// The network is congested; reported once per window of data.
     Congestion {
         /// What shows it.
         cause: Cause,
@@ -50,7 +50,7 @@ pub enum SenderEvent {
     Sample(rate::Sample),
     /// With [`Needs::departures`]: a segment leaves for the first time.
     Sent(Departed),
-    /// With [`Needs::departures`]: the segment that was sent last left at `at`, later than was told.
+    /// With [`Needs::departures`]: the segment that was sent last left at `at`, later than was reported.
     Left {
         /// When.
         at: Time,
@@ -98,10 +98,10 @@ pub struct Acked {
     pub may_grow: bool,
 }
 
-/// What an acknowledgement tells of marks.
+/// What an acknowledgement reports of marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Marks {
-    /// Bytes of which it tells whether they were marked.
+    /// Bytes of which it reports whether they were marked.
     pub counted: Bytes,
     /// Those that were.
     pub marked: Bytes,
@@ -164,15 +164,15 @@ pub enum Pace {
     At(Time),
 }
 
-/// What a controller is told beyond what all are told, and what it asks of the connection. It stays the same.
+/// What a controller learns beyond what all learn, and what it asks of the connection. It stays the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// It keeps a model of the path: it is told samples of the delivery rate and what is lost, and its own window holds while losses
+    /// It keeps a model of the path: it learns samples of the delivery rate and what is lost, and its own window holds while losses
     /// are repaired.
     pub model: bool,
-    /// It times each segment by itself: it is told of departures, and of arrivals that the receiver stamped.
+    /// It times each segment by itself: it learns of departures, and of arrivals that the receiver stamped.
     pub departures: bool,
-    /// It answers marks in proportion: [`SenderEvent::Congestion`] does not tell of them.
+    /// It answers marks in proportion: [`SenderEvent::Congestion`] does not report them.
     pub marks: bool,
     /// That takes counters of marks: without them the sender uses Reno in its place.
     pub counters: bool,

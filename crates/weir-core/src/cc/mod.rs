@@ -1,12 +1,12 @@
 //! Congestion control: what a sender may have in flight, and how fast it may send.
 //!
-//! One contract for all: *tell an event, then ask for the allowance.* A controller is made with its chance and its log, and knows no
+//! One contract for all: *report an event, then ask for the allowance.* A controller is made with its chance and its log, and knows no
 //! segment and no clock; the sender keeps the scoreboard and repairs losses. While it does so after a reduction of the window, its own rules
 //! ([`crate::tcp::Recovery`]) take the place of the controller's window, unless the controller takes care of itself.
 //!
-//! A controller that times each segment by itself is told of each departure and of each arrival that the receiver stamped. One that
-//! keeps a model of the path is told a sample of the delivery rate with each acknowledgement, and of each segment that is lost. One
-//! that answers marks in proportion is told how much of the data was marked; to the others a mark is congestion.
+//! A controller that times each segment by itself learns of each departure and of each arrival that the receiver stamped. One that
+//! keeps a model of the path receives a sample of the delivery rate with each acknowledgement, and learns of each segment that is lost. One
+//! that answers marks in proportion learns how much of the data was marked; to the others a mark is congestion.
 //!
 //! A program can have controllers of its own: [`Controllers`].
 
@@ -73,7 +73,7 @@ macro_rules! controllers {
             }
 
             /// Whether it times each segment by itself, or may.
-            pub fn times_segments(&self) -> bool {
+            pub(crate) fn times_segments(&self) -> bool {
                 match self {
                     $(Config::$kind(_) => <$settings as Settings>::TIMES_SEGMENTS,)+
                     Config::Custom(_) => true,
@@ -201,7 +201,7 @@ pub struct Kind {
     pub name: &'static str,
     /// What it is, and after which document.
     pub about: &'static str,
-    /// How the receiver is to tell of marks, unless a scenario says so.
+    /// How the receiver is to report marks, unless a scenario says so.
     pub ecn: EcnSupport,
     /// Its settings in a scenario that gives none; none: a scenario's fields are others.
     pub preset: Option<Config>,
@@ -241,7 +241,7 @@ impl Config {
 }
 
 impl Controller {
-    /// What a sender uses in the place of a controller that needs more than the receiver tells.
+    /// What a sender uses in the place of a controller that needs more than the receiver reports.
     pub(crate) fn fall_back(&mut self, segment: Bytes) {
         *self = Controller::Reno(Reno::new(segment, self.allowance().window, SlowStart::Standard));
     }

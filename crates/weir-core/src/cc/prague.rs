@@ -88,7 +88,7 @@ pub struct Prague {
     recover: u64,
     /// Whether the last marks reduced the window.
     has_reduced: bool,
-    /// Bytes that the acknowledgement under way tells to be marked.
+    /// Bytes that the acknowledgement under way reports to be marked.
     withheld: u64,
 }
 

@@ -262,7 +262,7 @@ mod tests {
         sender.round(96);
         sender.round(107);
         assert!(!sender.is_conservative(), "107 ms are less than 96 + 96 / 8");
-        // Eight samples tell; the growth is a quarter from then on.
+        // Eight samples report; the growth is a quarter from then on.
         let round = sender.round(121);
         assert!(sender.is_conservative());
         assert_eq!(round.grown, 8 + (round.acks - 8) / 4, "{round:?}");
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_of_fewer_than_eight_samples_tells_nothing() {
+    fn a_round_of_fewer_than_eight_samples_says_nothing() {
         let mut sender = Sender::new(SlowStart::HyStart, 7);
         sender.round(10);
         // Two segments per acknowledgement: seven samples.

@@ -1,4 +1,4 @@
-//! The capacity that bulks of packets back to back tell.
+//! The capacity that bulks of packets back to back report.
 
 use crate::rapid::Sample;
 
@@ -20,7 +20,7 @@ impl Bulk {
     }
 }
 
-/// What a bulk tells; none if fewer than two packets arrived, or all at once.
+/// What a bulk reports; none if fewer than two packets arrived, or all at once.
 pub fn bulk(samples: &[Sample]) -> Option<Bulk> {
     let [first, .., last] = samples else { return None };
     let since = |sample: &Sample| (sample.received.ps() as f64 - first.sent.ps() as f64) * 1e-12;
@@ -70,22 +70,22 @@ impl MinimumDelaySum {
     }
 
     /// How many there were.
-    pub fn bulks(&self) -> u32 {
+    pub(crate) fn bulks(&self) -> u32 {
         self.bulks
     }
 
     /// Mean dispersion, s; 0 where there are none.
-    pub fn mean_dispersion(&self) -> f64 {
+    pub(crate) fn mean_dispersion(&self) -> f64 {
         self.dispersions / f64::from(self.bulks.max(1))
     }
 
-    /// The one that tells the capacity.
+    /// The one that reports the capacity.
     pub fn best(&self) -> Option<&Bulk> {
         self.best.as_ref()
     }
 
     /// Whether it has not changed for `bulks`, and did not wait more than others.
-    pub fn is_stable(&self, bulks: u32) -> bool {
+    pub(crate) fn is_stable(&self, bulks: u32) -> bool {
         self.unchanged >= bulks && self.best.is_some_and(|best| self.waited(&best) <= CLOSE * best.dispersion)
     }
 
@@ -119,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn one_packet_or_packets_that_arrive_at_once_tell_nothing() {
+    fn one_packet_or_packets_that_arrive_at_once_say_nothing() {
         assert_eq!((bulk(&arrived(&[])), bulk(&arrived(&[100])), bulk(&arrived(&[100, 100]))), (None, None, None));
     }
 
     #[test]
-    fn the_bulk_that_waited_least_tells_the_capacity() {
+    fn the_bulk_that_waited_least_shows_the_capacity() {
         let mut sum = MinimumDelaySum::default();
         let made = |times: &[u64]| bulk(&arrived(times)).expect("packets");
         sum.add(made(&[100, 115, 140]));

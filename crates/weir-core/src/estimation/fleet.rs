@@ -53,7 +53,7 @@ impl Fleet {
     }
 
     /// Whether one of them lost so much that no more are needed.
-    pub fn is_aborted(&self) -> bool {
+    pub(crate) fn is_aborted(&self) -> bool {
         self.is_aborted
     }
 

@@ -40,7 +40,7 @@ pub struct TrainRow {
     pub packets: u32,
     /// Packets that arrived.
     pub received: u32,
-    /// The rate at which they arrived, bit/s; none if that cannot be told.
+    /// The rate at which they arrived, bit/s; none if that cannot be reported.
     pub received_bps: Option<f64>,
     /// Trend of its delays; none where it was not looked for, or has too few packets.
     pub trend: Option<Trend>,

@@ -7,7 +7,7 @@ use super::{Ask, Config, Method, Packet};
 use crate::rapid::Sample;
 use crate::units::{PS_PER_S, Span, Time};
 
-/// The machine of a receiver. Tell it of packets and of the time; it says what to ask the sender for.
+/// The machine of a receiver. Report packets and the time to it; it says what to ask the sender for.
 #[derive(Clone, Debug)]
 pub struct Estimation {
     config: Config,
@@ -132,7 +132,7 @@ impl Estimation {
         let received_bps = bulk(&samples).map(|bulk| bulk.rate());
         let rate = self.method.rate();
         let shape = Shape { packets: ask.packets, frame: ask.frame, gap: ask.gap };
-        let told = self.method.on_train(&self.config, shape, &samples, received_bps);
+        let reported = self.method.on_train(&self.config, shape, &samples, received_bps);
         self.log.trains.push(TrainRow {
             train: ask.train,
             measurement: self.measurement,
@@ -142,11 +142,11 @@ impl Estimation {
             packets: ask.packets,
             received: samples.len() as u32,
             received_bps,
-            trend: told.trend,
-            fleet: told.fleet,
+            trend: reported.trend,
+            fleet: reported.fleet,
         });
         self.ready = now.max(self.method.next(&self.config, asked, now, shape, &samples));
-        if let Some((low_bps, high_bps, ending)) = told.found {
+        if let Some((low_bps, high_bps, ending)) = reported.found {
             self.log.estimates.push(EstimateRow {
                 started: self.started.unwrap_or(asked),
                 ended: now,

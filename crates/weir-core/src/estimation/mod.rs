@@ -76,7 +76,7 @@ pub enum Method {
         /// Unit of the stamps: delays that differ by less are the same.
         stamps_ps: Span,
     },
-    /// The capacity of the narrow link: bulks of packets back to back, of which the one that waited least tells it.
+    /// The capacity of the narrow link: bulks of packets back to back, of which the one that waited least shows it.
     ///
     /// Source: Chen 2008; PBProbe 3.0.
     PbProbe {

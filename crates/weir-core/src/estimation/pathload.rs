@@ -76,16 +76,16 @@ impl Pathload {
         let trends: Vec<Option<Trend>> = parts(samples, limit).map(|part| trend(part, batch_ps, stamps_ps)).collect();
         let lost = shape.packets - samples.len() as u32;
         self.fleet.add(&trends, shape.packets, lost);
-        let told = trends.into_iter().flatten().next();
+        let reported = trends.into_iter().flatten().next();
         if self.fleet.streams() < streams as usize && !self.fleet.is_aborted() {
-            return Verdict { trend: told, fleet: None, found: None };
+            return Verdict { trend: reported, fleet: None, found: None };
         }
         let aggregate = std::mem::take(&mut self.fleet).aggregate();
         let found = match search.on_fleet(aggregate) {
             Next::Fleet(_) => None,
             Next::Found { low, high, ending } => Some((low, high, ending)),
         };
-        Verdict { trend: told, fleet: Some(aggregate), found }
+        Verdict { trend: reported, fleet: Some(aggregate), found }
     }
 }
 

@@ -57,7 +57,7 @@ impl RateSearch {
     }
 
     /// The present fleet says this.
-    pub fn on_fleet(&mut self, aggregate: Aggregate) -> Next {
+    pub(crate) fn on_fleet(&mut self, aggregate: Aggregate) -> Next {
         let rate = self.rate;
         match aggregate {
             Aggregate::Above => self.high = Some(self.high.map_or(rate, |high| high.min(rate))),

@@ -10,7 +10,7 @@ pub enum Verdict {
     Increasing,
     /// They do not.
     NoTrend,
-    /// The tests do not tell, or contradict each other.
+    /// The tests do not show, or contradict each other.
     Unclear,
     /// There are too few packets.
     Discarded,
@@ -107,7 +107,7 @@ fn judged(value: f64, threshold: f64) -> Verdict {
     }
 }
 
-/// Thresholds of both tests, and how far around them nothing is told.
+/// Thresholds of both tests, and how far around them nothing is reported.
 ///
 /// Source: pathload 1.3.2
 const PCT: f64 = 0.55;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_contradict_each_other_tell_nothing() {
+    fn tests_that_contradict_each_other_say_nothing() {
         // Medians 0 1.5 3 ... 10.5 0 1.5 us: eight of ten grow, but in sum by 1.5 of 22.5 us.
         let sawtooth: Vec<u64> = (0..100_u64).map(|i| i / 10 % 8 * 1_500_000).collect();
         let trend = verdict(&sawtooth);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn of_gathered_packets_the_last_ones_tell() {
+    fn of_gathered_packets_the_last_ones_count() {
         // A receiver that interrupts each 100 us: packets five by five, whose first waited 80 us more than their last.
         let gathered = |grows: u64| -> Vec<Sample> {
             let sample = |sample: Sample| {

@@ -1,4 +1,4 @@
-//! Backward congestion notification: a queue tells the senders of sampled frames how far it is from its set point.
+//! Backward congestion notification: a queue reports to the senders of sampled frames how far it is from its set point.
 //!
 //! Source: BCN Calibration 2006, parameters, BCN(0,0), BCN(MAX), drift. The rules that the slides leave open are
 //! parameters, see [`crate::spec::control`].
@@ -225,7 +225,7 @@ impl Limiter {
         self.restart.min(self.drift)
     }
 
-    /// The change that is due at `now`, which [`Limiter::poll_timeout`] told; whether the limiter goes on.
+    /// The change that is due at `now`, which [`Limiter::poll_timeout`] reported; whether the limiter goes on.
     pub(super) fn on_timeout(&mut self, now: Time, rules: &Rules) -> bool {
         if self.restart <= now {
             self.restart = Time::NEVER;
@@ -240,7 +240,7 @@ impl Limiter {
         self.rate < rules.removal || self.is_stopped()
     }
 
-    /// Obeys; all timeouts up to `now` were told.
+    /// Obeys; all timeouts up to `now` were reported.
     pub(super) fn on_feedback(&mut self, now: Time, feedback: Feedback, rules: &Rules, stream: &mut Stream) -> Change {
         let stopped = self.is_stopped();
         match feedback {

@@ -1,4 +1,4 @@
-//! Congestion management of Ethernet, told in numbers: how long the queue is, when feedback came.
+//! Congestion management of Ethernet, reported in numbers: how long the queue is, when feedback came.
 //!
 //! 1. [`sampler`]: which frames a congestion point looks at.
 //! 2. [`bcn`], [`qcn`], [`dcqcn`]: the point that measures, and the point that obeys.

@@ -2,7 +2,7 @@
 //!
 //! Source: IEEE 802.1Qau
 //!
-//! We had no copy of the standard. What its management objects and public implementations confirm is told in `docs/qcn.md`.
+//! We had no copy of the standard. What its management objects and public implementations confirm is reported in `docs/qcn.md`.
 
 use super::bcn::Fate;
 use super::reaction::Change;

@@ -5,7 +5,7 @@ use crate::rng::Stream;
 use crate::spec::control::Control;
 use crate::units::{Bytes, PS_PER_S, Rate, Span, Time};
 
-/// What a notification tells a reaction point.
+/// What a notification reports to a reaction point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Feedback {
     /// Of BCN.
@@ -236,7 +236,7 @@ impl ReactionPoint {
         }
     }
 
-    /// What it did up to the last time that it was told.
+    /// What it did up to the last time that it was asked.
     pub fn meter(&self) -> Meter {
         let mut read = self.meter;
         self.read(&mut read, self.now, self.rate());

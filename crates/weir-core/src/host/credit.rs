@@ -2,7 +2,7 @@
 //! what is not used is saved up to a bound. Until then the limiter is *gated*.
 //!
 //! Credit is a whole number, in bit/s times ticks, so that both engines agree at every rate. The worth of a frame is the rate of the line times
-//! the ticks that the frame takes on it. A limiter outlives its removal: what it did is told at the end.
+//! the ticks that the frame takes on it. A limiter outlives its removal: what it did is reported at the end.
 
 use super::clock::Clock;
 use crate::ethernet::reaction::{Allowance, Change, Feedback, Meter, ReactionPoint, Rules};
@@ -256,7 +256,7 @@ impl<C: Clock> Limiters<C> {
         false
     }
 
-    /// Opens the limiters that have a whole frame's worth; `opened` is told their places.
+    /// Opens the limiters that have a whole frame's worth; `opened` receives their places.
     #[inline]
     pub fn open(&mut self, now: C::Tick, mut opened: impl FnMut(u32)) {
         if self.next_due > now {
@@ -353,7 +353,7 @@ impl<C: Clock> Limiters<C> {
         }
     }
 
-    /// When the limiter of `place` changes by itself, if that was not told yet.
+    /// When the limiter of `place` changes by itself, if that was not reported yet.
     pub fn poll_timeout(&mut self, place: u32) -> Option<C::Tick> {
         let clock = self.how.clock;
         let number = self.number(place)?;

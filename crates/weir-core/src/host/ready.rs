@@ -27,7 +27,7 @@ impl Ready {
     }
 
     /// Whether a queue of a host is ready.
-    pub fn is_ready(&self, host: usize, queue: usize) -> bool {
+    pub(crate) fn is_ready(&self, host: usize, queue: usize) -> bool {
         self.words[host * self.row + queue / 64] >> (queue % 64) & 1 != 0
     }
 

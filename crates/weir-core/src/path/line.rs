@@ -2,7 +2,7 @@
 //!
 //! Contract: times given to [`Line::arrive`] never go back, and neither do those of [`Line::leave`]; the caller owes a
 //! [`Line::leave`] at [`Line::due`], and gets one frame after the other until none is due. What happens depends on the
-//! arrivals alone, not on how late it is asked for: two callers that tell the same arrivals are told the same
+//! arrivals alone, not on how late it is asked for: two callers that report the same arrivals get the same
 //! departures.
 //!
 //! Where a queue is managed, frames that were kept may be dropped later: the caller asks for them with

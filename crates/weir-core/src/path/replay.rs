@@ -34,18 +34,18 @@ pub struct Replay {
 /// The departures and drops of `arrivals` on a line of its own; see [`Line::new`]. Ends at `until`, that time included.
 pub fn replay(spec: &LineSpec, seed: Seed, name: &str, arrivals: &[Arrived], until: Time) -> Replay {
     let mut line = Line::new(spec, seed, name);
-    let mut told = Replay::default();
+    let mut reported = Replay::default();
     for (place, arrived) in (0..).zip(arrivals) {
         let arrival = line.arrive(arrived.at, place, arrived.size, arrived.label);
-        told.dropped.extend((0..arrival.dropped).map(|_| place));
-        told.lost.extend((0..arrival.lost).map(|_| place));
-        told.dropped.extend(std::iter::from_fn(|| line.take_dropped()).map(|dropped| dropped.handle));
+        reported.dropped.extend((0..arrival.dropped).map(|_| place));
+        reported.lost.extend((0..arrival.lost).map(|_| place));
+        reported.dropped.extend(std::iter::from_fn(|| line.take_dropped()).map(|dropped| dropped.handle));
     }
     // A line may be asked as late as one likes.
     while let Some(departure) = line.leave(until) {
-        told.departures.push((departure.handle, departure.at));
-        told.marked.extend(departure.marked.then_some(departure.handle));
+        reported.departures.push((departure.handle, departure.at));
+        reported.marked.extend(departure.marked.then_some(departure.handle));
     }
-    told.dropped.extend(std::iter::from_fn(|| line.take_dropped()).map(|dropped| dropped.handle));
-    told
+    reported.dropped.extend(std::iter::from_fn(|| line.take_dropped()).map(|dropped| dropped.handle));
+    reported
 }

@@ -10,7 +10,7 @@ use crate::spec::{Departures, FrameSize, Limit};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Most transmitters side by side.
-pub const MAX_LANES: u32 = 256;
+pub(crate) const MAX_LANES: u32 = 256;
 
 /// One direction of a path between two ends: frames meet, in this order, loss, duplication, a transmitter with its
 /// queue, delay, jitter and reordering.

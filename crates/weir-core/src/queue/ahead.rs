@@ -75,7 +75,7 @@ impl<H: Copy> Port<H> {
         self.state &= !ALIKE;
     }
 
-    /// How many of the frames sent ahead have not begun, as far as it was told.
+    /// How many of the frames sent ahead have not begun, as far as it was reported.
     pub(super) fn frames_ahead(&self) -> u64 {
         if self.state & ALIKE == 0 { self.queue.len() as u64 } else { self.waiting_bytes / u64::from(self.last_size) }
     }
@@ -116,7 +116,7 @@ impl<H: Copy> Port<H> {
         self.state &= !(AHEAD | ALIKE);
     }
 
-    /// Whether frames sent ahead have not begun, as far as it was told.
+    /// Whether frames sent ahead have not begun, as far as it was reported.
     pub fn is_ahead(&self) -> bool {
         self.state & AHEAD != 0
     }

@@ -20,7 +20,7 @@ use crate::spec;
 use crate::spec::aqm::Aqm;
 use crate::units::{Bytes, Time};
 
-/// What is told of a frame to a port under active queue management.
+/// What is reported of a frame to a port under active queue management.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Label {
     /// A number that all frames of a flow share.

@@ -40,7 +40,7 @@ pub struct Pauses {
     pub total: Span,
     /// The longest.
     pub longest: Span,
-    /// When the last one ended, or up to when it was told; none without a pause.
+    /// When the last one ended, or up to when it was reported; none without a pause.
     pub last: Option<Time>,
 }
 

@@ -15,7 +15,7 @@ impl<H: Copy> Port<H> {
         }
     }
 
-    /// Frames may go again from `now` on; [`Port::due`] tells when the first one does.
+    /// Frames may go again from `now` on; [`Port::due`] says when the first one does.
     pub fn resume(&mut self, now: Time) {
         if self.state & PAUSED != 0 {
             self.state &= !PAUSED;
@@ -26,7 +26,7 @@ impl<H: Copy> Port<H> {
     }
 
     /// The rate from `now` on; not zero. A transmission under way goes on at the new rate, so that what is left of it
-    /// takes another time: [`Port::free_at`] tells when it ends now.
+    /// takes another time: [`Port::free_at`] says when it ends now.
     pub fn change_rate(&mut self, now: Time, rate: Rate) {
         debug_assert!(self.state & AHEAD == 0, "keep what was sent ahead before changing the rate");
         self.fold();

@@ -45,17 +45,17 @@ impl<H: Copy> Port<H> {
             return self.pause(now);
         }
         self.settle_managed(now);
-        self.tell_managed(now, |managed| managed.hold(now, classes));
+        self.change_managed(now, |managed| managed.hold(now, classes));
     }
 
-    /// Frames of `classes` may go again from `now` on; [`Port::due`] tells when the first one does. As with [`Port::hold`], a
+    /// Frames of `classes` may go again from `now` on; [`Port::due`] says when the first one does. As with [`Port::hold`], a
     /// pause and holds of single classes do not know each other.
     pub fn release(&mut self, now: Time, classes: ClassSet) {
         if classes == ClassSet::ALL {
             return self.resume(now);
         }
         self.settle_managed(now);
-        if self.tell_managed(now, |managed| managed.release(now, classes)).is_some() {
+        if self.change_managed(now, |managed| managed.release(now, classes)).is_some() {
             self.free_at = self.free_at.max(now);
         }
     }
@@ -63,13 +63,13 @@ impl<H: Copy> Port<H> {
     /// Drops all that waits in a managed data lane.
     pub(super) fn purge_managed(&mut self, now: Time) -> Vec<H> {
         self.settle_managed(now);
-        self.tell_managed(now, |managed| managed.clear(now)).unwrap_or_default()
+        self.change_managed(now, |managed| managed.clear(now)).unwrap_or_default()
     }
 
     /// Drops all that waits of `class`, and gives it back, where there are queues for classes. Nothing is sent ahead.
     pub fn purge_class(&mut self, now: Time, class: u8) -> Vec<H> {
         self.settle_managed(now);
-        self.tell_managed(now, |managed| managed.clear_class(now, class)).unwrap_or_default()
+        self.change_managed(now, |managed| managed.clear_class(now, class)).unwrap_or_default()
     }
 
     /// As [`Port::count_drop`], of a frame of `class`.
@@ -116,7 +116,7 @@ impl<H: Copy> Port<H> {
         let begins = self.is_free(now);
         self.settle_managed(now);
         let frame = Waiting { handle, size, label, since: now, marked: false };
-        self.tell_managed(now, |managed| managed.enqueue(frame, begins));
+        self.change_managed(now, |managed| managed.enqueue(frame, begins));
         let begins = begins && self.state & WAITING != 0;
         self.sums.0.queue_max_bytes = self.sums.0.queue_max_bytes.max(if begins { 0 } else { self.waiting_bytes });
         match if begins { self.wake_managed(now) } else { None } {
@@ -129,14 +129,14 @@ impl<H: Copy> Port<H> {
     pub(super) fn store_managed(&mut self, now: Time, handle: H, size: Bytes, label: Label) {
         self.settle_managed(now);
         let frame = Waiting { handle, size, label, since: now, marked: false };
-        self.tell_managed(now, |managed| managed.enqueue(frame, false));
+        self.change_managed(now, |managed| managed.enqueue(frame, false));
     }
 
     /// The next frame of the data lane begins.
     #[cold]
     pub(super) fn wake_managed(&mut self, now: Time) -> Option<Sent<H>> {
         self.settle_managed(now);
-        let frame = self.tell_managed(now, |managed| managed.dequeue(now))??;
+        let frame = self.change_managed(now, |managed| managed.dequeue(now))??;
         let end = self.transmit(now, frame.size);
         Some(Sent { handle: frame.handle, end, lane: Lane::Data, marked: frame.marked })
     }
@@ -146,10 +146,10 @@ impl<H: Copy> Port<H> {
         self.state & (MANAGED | WAITING | PAUSED) == MANAGED | WAITING
     }
 
-    /// Tells the management something, and takes over what has changed by that.
-    fn tell_managed<T>(&mut self, now: Time, tell: impl FnOnce(&mut Classes<H>) -> T) -> Option<T> {
+    /// Does something to the management, and takes over what has changed by that.
+    fn change_managed<T>(&mut self, now: Time, report: impl FnOnce(&mut Classes<H>) -> T) -> Option<T> {
         let managed = self.cold.as_mut()?.managed.as_mut()?;
-        let told = tell(managed);
+        let reported = report(managed);
         let dropped = managed.count_dropped();
         self.waiting_bytes = managed.bytes();
         self.state = if managed.is_ready() { self.state | WAITING } else { self.state & !WAITING };
@@ -159,7 +159,7 @@ impl<H: Copy> Port<H> {
             self.first_drop = self.first_drop.min(now);
             self.last_drop = now;
         }
-        Some(told)
+        Some(reported)
     }
 
     /// Counts the integrals up to `now`.

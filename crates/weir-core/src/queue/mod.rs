@@ -1,4 +1,4 @@
-//! An output port: a queue and the transmitter behind it, told in numbers when frames come and asked which goes
+//! An output port: a queue and the transmitter behind it, in numbers: it learns when frames come, and is asked which goes
 //! next. The simulator calls it in virtual time with frame indices, the live tools with buffer indices and the
 //! monotonic clock.
 //!
@@ -98,7 +98,7 @@ pub struct Sent<H> {
 /// A first-in-first-out drop-tail port with a control lane, which can be paused. `H` names a frame.
 ///
 /// While nothing is paused and no control frame waits, it is known when a frame will begin as soon as it is admitted. A
-/// port that was told to [`Port::go_ahead`] says so at once: the frame is [`Offer::Sent`], though its transmission
+/// port that was asked to [`Port::go_ahead`] says so at once: the frame is [`Offer::Sent`], though its transmission
 /// may begin later, and no wake is owed. [`Port::keep`] takes back what has not begun.
 ///
 /// Fields stand in the order in which they are needed: first, in 56 bytes, what every frame needs, be it sent at once, ahead or dropped for

@@ -10,7 +10,7 @@ impl<H: Copy> Port<H> {
         self.free_at
     }
 
-    /// When the current transmission ends, or the last one ended, as far as it was told.
+    /// When the current transmission ends, or the last one ended, as far as it was reported.
     pub fn ends_at(&self) -> Time {
         if self.state & AHEAD == 0 { self.free_at } else { self.settled }
     }

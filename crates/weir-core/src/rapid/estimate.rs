@@ -1,4 +1,4 @@
-//! Estimators of the available bandwidth: what a p-stream tells of the path.
+//! Estimators of the available bandwidth: what a p-stream reports of the path.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::{chirp, excursion, fluid, trend};
 use crate::error::SpecError;
 use crate::units::{Rate, Span};
 
-/// How the available bandwidth is told from send and receive gaps.
+/// How the available bandwidth is distinguished from send and receive gaps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -61,7 +61,7 @@ pub enum Estimator {
     },
 }
 
-/// What a stream tells.
+/// What a stream reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Available bandwidth on the wire, bit/s.
@@ -148,7 +148,7 @@ impl Estimator {
     }
 }
 
-/// Fewer steps tell nothing.
+/// Fewer steps say nothing.
 const LEAST_STEPS: usize = 3;
 const MOST_VALID: u32 = 1000;
 

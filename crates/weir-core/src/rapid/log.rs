@@ -18,7 +18,7 @@ pub struct StreamRow {
     pub closed: Time,
     /// Packets that left.
     pub packets: u32,
-    /// Of these, those of which the receiver told the time of arrival.
+    /// Of these, those of which the receiver reported the time of arrival.
     pub samples: u32,
     /// The mean rate that was asked for, and those of its first and last gap.
     pub rate: Rate,
@@ -96,7 +96,7 @@ pub struct PacketRow {
     pub due: Time,
     /// When it left.
     pub left: Time,
-    /// When it arrived, by the clock of the receiver; none if nothing told.
+    /// When it arrived, by the clock of the receiver; none if nothing says.
     pub received: Option<Time>,
 }
 

@@ -4,7 +4,7 @@
 //! left and arrived the available bandwidth is estimated, and the mean rate follows it. While losses are repaired, no
 //! streams are sent.
 //!
-//! Everything here is told times and knows no clock, no segment and no socket: [`Probing`] serves a TCP sender in a
+//! Everything here receives times and knows no clock, no segment and no socket: [`Probing`] serves a TCP sender in a
 //! simulated network ([`crate::cc::Rapid`]) and can serve a sender of datagrams alike.
 //!
 //! Reading order: [`Ramp`] (gaps) and [`Schedule`]; [`Sample`] and [`Denoising`]; [`Estimator`]; [`Adaptation`];
@@ -50,7 +50,7 @@ pub struct Config {
     pub schedule: Schedule,
     /// What is done about arrivals that were gathered.
     pub denoising: Denoising,
-    /// How the available bandwidth is told.
+    /// How the available bandwidth is reported.
     pub estimator: Estimator,
     /// How the rate follows it.
     pub rate: Adaptation,
@@ -82,7 +82,7 @@ impl Config {
     }
 }
 
-/// The available bandwidth that the samples of one stream tell: for streams that others have sent. `terms.backlog_s` is
+/// The available bandwidth that the samples of one stream report: for streams that others have sent. `terms.backlog_s` is
 /// that of the first sample.
 pub fn estimate(config: &Config, samples: &[Sample], terms: &Terms) -> Option<Estimate> {
     let (steps, offset) = config.denoising.steps(samples);

@@ -12,9 +12,9 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// The machine of a sender that probes with every packet.
 ///
-/// Packets have numbers that grow: over TCP the number behind the last byte, elsewhere their own. Tell
+/// Packets have numbers that grow: over TCP the number behind the last byte, elsewhere their own. Call
 /// [`Probing::on_sent`] of each packet at [`Probing::due`], [`Probing::on_left`] if it left later than that,
-/// [`Probing::on_arrival`] when the receiver has told when it arrived.
+/// [`Probing::on_arrival`] when the receiver has reported when it arrived.
 #[derive(Debug)]
 pub struct Probing {
     config: Config,
@@ -50,7 +50,7 @@ struct Stream {
     /// Queueing delays of the first and the last sample above the least one.
     backlog: (Span, Span),
     /// Packets up to here have their sample, or will have none.
-    told: usize,
+    reported: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +99,7 @@ impl Probing {
         self.due
     }
 
-    /// The packet `number`, which takes `wire` on the link, leaves now. One that is not part of a stream is not told.
+    /// The packet `number`, which takes `wire` on the link, leaves now. One that is not part of a stream is not reported.
     pub fn on_sent(&mut self, now: Time, number: u64, wire: Bytes) {
         if self.state != ProbeState::On {
             return;
@@ -155,14 +155,14 @@ impl Probing {
                 continue;
             }
             self.sample(number, received);
-            if is_whole && self.open.front().is_some_and(|stream| stream.told == stream.packets.len()) {
+            if is_whole && self.open.front().is_some_and(|stream| stream.reported == stream.packets.len()) {
                 self.finish(now);
             }
             return;
         }
     }
 
-    /// Losses begin to be repaired, or a timeout came: no streams, and those under way tell nothing.
+    /// Losses begin to be repaired, or a timeout came: no streams, and those under way say nothing.
     pub fn on_off(&mut self, now: Time, state: ProbeState) {
         let outcome = if state == ProbeState::OffTimeout { Outcome::Timeout } else { Outcome::Recovery };
         self.adapter.on_congestion();
@@ -204,7 +204,7 @@ impl Probing {
             packets,
             samples,
             backlog: (Span::ZERO, Span::ZERO),
-            told: 0,
+            reported: 0,
         });
         self.due = self.due.or(Some(now));
     }
@@ -222,17 +222,18 @@ impl Probing {
     /// Notes when the packet `number` of the first stream arrived, if it is one of it.
     fn sample(&mut self, number: u64, received: Time) {
         let Some(stream) = self.open.front_mut() else { return };
-        let place = stream.told + stream.packets[stream.told..].partition_point(|packet| packet.number < number);
+        let place =
+            stream.reported + stream.packets[stream.reported..].partition_point(|packet| packet.number < number);
         let Some(packet) = stream.packets.get_mut(place).filter(|packet| packet.number == number) else { return };
         packet.received = Some(received);
         let (due, sent) = (packet.due, packet.left);
-        let wire = stream.packets[stream.told..=place].iter().fold(Bytes::ZERO, |sum, packet| sum + packet.wire);
+        let wire = stream.packets[stream.reported..=place].iter().fold(Bytes::ZERO, |sum, packet| sum + packet.wire);
         let backlog = self.least_delay.on_sample(sent, received);
         if stream.samples.is_empty() {
             stream.backlog.0 = backlog;
         }
         stream.backlog.1 = backlog;
-        stream.told = place + 1;
+        stream.reported = place + 1;
         stream.samples.push(Sample { due, sent, received, wire });
     }
 
@@ -244,8 +245,8 @@ impl Probing {
             self.carried.1.clear();
         }
         let (steps, offset) = self.config.denoising.steps_after(&mut self.carried.1, &stream.samples);
-        let is_told = stream.told == stream.gaps.len();
-        self.carried.0 = if is_told { stream.number + 1 } else { u64::MAX };
+        let is_reported = stream.reported == stream.gaps.len();
+        self.carried.0 = if is_reported { stream.number + 1 } else { u64::MAX };
         let high = Ramp::ends(&stream.gaps, self.packet).1;
         let backlog = (stream.backlog.0.as_secs_f64() + offset).max(0.0);
         let terms = Terms { high, link: self.config.link_bps, backlog_s: backlog };

@@ -2,7 +2,7 @@
 
 use crate::units::{Bytes, Time};
 
-/// A packet that left and of which the receiver told when it arrived. The clocks of both ends may differ by any amount.
+/// A packet that left and of which the receiver reported when it arrived. The clocks of both ends may differ by any amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// When it was to leave.

@@ -7,7 +7,7 @@ use crate::error::SpecError;
 use crate::units::{Bytes, Span};
 
 /// Most queues of [`FqCodel`].
-pub const MAX_FLOW_QUEUES: u32 = 1 << 16;
+pub(crate) const MAX_FLOW_QUEUES: u32 = 1 << 16;
 
 /// An active queue management.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

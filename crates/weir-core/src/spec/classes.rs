@@ -6,10 +6,10 @@ use super::Discipline;
 use crate::units::Bytes;
 
 /// How many traffic classes there are: 0 to 7. Source: IEEE 802.1Q-2018, 8.6.6
-pub const CLASSES: u8 = 8;
+pub(crate) const CLASSES: u8 = 8;
 
 /// Least [`Order::Class`] quantum: that of the shortest frame of Ethernet.
-pub const LEAST_QUANTUM: Bytes = Bytes::new(64);
+pub(crate) const LEAST_QUANTUM: Bytes = Bytes::new(64);
 
 /// The queues of a port for frames of different classes. See [`crate::queue::scheduler`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

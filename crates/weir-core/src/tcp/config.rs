@@ -32,11 +32,11 @@ pub struct Config {
     pub receive_buffer_bytes: Bytes,
     /// What the sender holds of data that is not acknowledged; null: any amount.
     pub send_buffer_bytes: Option<Bytes>,
-    /// Whether windows above 65 535 B can be told.
+    /// Whether windows above 65 535 B can be advertised.
     ///
     /// Source: RFC 7323, 2.
     pub window_scaling: bool,
-    /// Whether the receiver tells what arrived out of order.
+    /// Whether the receiver reports what arrived out of order.
     pub sack: bool,
     /// Whether segments carry time stamps, which cost 12 B.
     pub timestamps: bool,
@@ -60,7 +60,7 @@ pub struct Config {
     pub pacing: bool,
     /// How the application at the receiver reads; null: everything at once.
     pub reading: Option<Reading>,
-    /// Unit in which acknowledgements tell, in the place of their time stamp, when the segment arrived that made the
+    /// Unit in which acknowledgements report, in the place of their time stamp, when the segment arrived that made the
     /// receiver send them; null: they do not. Such stamps are no clock of the acknowledgements: PAWS is not applied to
     /// them.
     ///
@@ -105,7 +105,7 @@ pub enum LossMarking {
     ///
     /// Source: Mathis & Mahdavi 1996, 2.2.
     Fack,
-    /// Those that are late, when something that was sent after them has arrived; the tail is probed. The receiver tells
+    /// Those that are late, when something that was sent after them has arrived; the tail is probed. The receiver reports
     /// what arrived twice. Without selective acknowledgements as the others.
     ///
     /// Source: RFC 8985; RFC 2883.
@@ -128,7 +128,7 @@ pub enum LostRetransmissions {
 /// Segments behind a hole that make it a loss.
 ///
 /// Source: RFC 5681, 3.2.
-pub const DUP_THRESHOLD: u64 = 3;
+pub(crate) const DUP_THRESHOLD: u64 = 3;
 /// Longest payload of a segment: that of the longest frame.
 const MAX_SEGMENT: u64 = 65_000;
 /// Largest buffer: windows are scaled by 14 bits at most.
@@ -165,7 +165,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Shift of the windows that the receiver tells: the least that its buffer needs.
+    /// Shift of the windows that the receiver advertises: the least that its buffer needs.
     pub fn window_scale(&self) -> Option<u8> {
         let fits = |&scale: &u8| self.receive_buffer_bytes.count() >> scale <= 65_535;
         self.window_scaling.then(|| (0..MAX_SCALE).find(fits).unwrap_or(MAX_SCALE))
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_with_its_place_and_value() {
+    fn a_fault_is_reported_with_its_place_and_value() {
         Config::default().check().expect("the default is legal");
         let faulty = Config { delayed_ack_segments: 0, ..Config::default() }.check().expect_err("0 segments");
         assert_eq!(faulty.pointer, "/delayed_ack_segments");

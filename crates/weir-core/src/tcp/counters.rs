@@ -42,11 +42,11 @@ pub struct SenderCounters {
     pub ecn_reductions: u64,
     /// PAWSEstab: acknowledgements refused because of an old time stamp.
     pub paws_rejects: u64,
-    /// Acknowledgements that acknowledge nothing new, arrive without data and tell no other window.
+    /// Acknowledgements that acknowledge nothing new, arrive without data and advertise no other window.
     pub duplicate_acks: u64,
-    /// Bytes of data of which the receiver told that they were marked.
+    /// Bytes of data which the receiver reported as marked.
     pub marked_bytes: u64,
-    /// TCPDeliveredCE: segments of which the receiver told so, if it counts them.
+    /// TCPDeliveredCE: segments of which the receiver reported so, if it counts them.
     pub marked_segments: u64,
     /// How many segments were sent again once, twice, ..., up to seven times, and more often.
     pub retransmitted_times: [u64; 8],
@@ -56,7 +56,7 @@ pub struct SenderCounters {
     pub probe_retransmits: u64,
     /// TCPLossProbeRecovery: probes that, as turned out, repaired a loss.
     pub loss_probe_recoveries: u64,
-    /// TCPDSACKRecv: acknowledgements that told of a segment that arrived twice.
+    /// TCPDSACKRecv: acknowledgements that reported a segment that arrived twice.
     pub duplicates_told: u64,
     /// TCPWinProbe: segments of a byte to a receiver without room.
     pub window_probes: u64,

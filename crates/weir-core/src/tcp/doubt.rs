@@ -3,11 +3,11 @@
 //! Segments count as lost that are only late, behind others that overtook them or behind a delay that outlasts the timeout.
 //! Then they arrive after all, and what was sent again arrives twice. The receiver echoes the time stamp of the segment
 //! that filled a gap: if that one was sent before it was sent again, it had not been lost. Without time stamps, and for
-//! what arrives out of order, it has not if it is told of sooner after it was sent again than any round trip took. That is
-//! weaker: where a queue has become shorter than it ever was, what was lost is told of as soon. So time stamps decide
-//! alone where they are echoed, though they do not tell what was sent within one tick.
+//! what arrives out of order, it has not if it is reported sooner after it was sent again than any round trip took. That is
+//! weaker: where a queue has become shorter than it ever was, what was lost is reported as soon. So time stamps decide
+//! alone where they are echoed, though they do not show what was sent within one tick.
 //!
-//! Source: RFC 3522, 3; RFC 8985, 6.2, for what is told too soon. DEVIATION: not the first acknowledgement decides, but
+//! Source: RFC 3522, 3; RFC 8985, 6.2, for what is reported too soon. DEVIATION: not the first acknowledgement decides, but
 //! all of an episode of repairs: one segment that was lost is enough, and one that was sent again twice counts as lost.
 
 use crate::tcp::segment::{Flags, Segment};

@@ -1,11 +1,11 @@
-//! TCP: a sender and a receiver of one stream, told what arrives and what time it is, asked what to send.
+//! TCP: a sender and a receiver of one stream: they learn what arrives and what time it is, and are asked what to send.
 //!
-//! Neither end knows a clock, a queue or a peer: `handle_*` methods tell, `poll_*` methods ask, and the caller carries
+//! Neither end knows a clock, a queue or a peer: `handle_*` methods report, `poll_*` methods ask, and the caller carries
 //! segments between them. So the same ends run in a simulated network, over a live path, or against each other in a
 //! test.
 //!
 //! Reading order: [`Segment`]; [`Config`]; [`Sender`] with its scoreboard of what is in flight and its rules of
-//! reduction; [`Receiver`] with its ranges of what arrived out of order; `marks`, what they tell each other of
+//! reduction; [`Receiver`] with its ranges of what arrived out of order; `marks`, what they report to each other of
 //! congestion; [`crate::cc`] for what sets the window.
 //!
 //! Sources: RFC 9293 (the protocol), RFC 5681 and 3465 (slow start and congestion avoidance), RFC 6582 (recovery without
@@ -13,7 +13,7 @@
 //! RFC 6937 and 9937 (proportional rate reduction), RFC 6298 (timeout), RFC 3042 (limited transmit), RFC 6928 (initial window), RFC 7323 (windows, time stamps, PAWS), RFC 3168, 8257
 //! and 9768 (ECN), RFC 9293, 3.8.6 (closed windows); [`rate`]: delivery-rate samples.
 //!
-//! Limits: data flows in one direction; a receiver keeps what it has told of (no reneging); segments are
+//! Limits: data flows in one direction; a receiver keeps what it has reported of (no reneging); segments are
 //! not cut anew when they are sent again; no Nagle algorithm, no undo of a needless reduction.
 
 mod config;
@@ -33,12 +33,12 @@ mod sender;
 mod stamps;
 mod timers;
 
-pub use config::{Config, DUP_THRESHOLD, LossMarking, LostRetransmissions, Recovery};
+pub use config::{Config, LossMarking, LostRetransmissions, Recovery};
 pub use counters::{ReceiverCounters, SenderCounters};
 pub use marks::{EcnConfig, EcnSupport, Feedback};
 pub use reader::Reading;
 pub use receiver::Receiver;
-pub use rtt::{INITIAL_RTO, MAX_RTO, RttEstimator};
+pub use rtt::RttEstimator;
 pub use segment::{ByteCounts, Ecn, Flags, HEADERS, LEAST_FRAME, MAX_SACKS, Sacks, Segment};
 pub use sender::{Phase, Sender};
 pub use timers::{Timers, Timing};

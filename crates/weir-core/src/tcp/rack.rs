@@ -1,5 +1,5 @@
 //! Losses by time: what was sent before something that has arrived is lost when it is late; and probes of the tail, where
-//! nothing behind would tell.
+//! nothing behind would show.
 //!
 //! Source: RFC 8985.
 
@@ -106,7 +106,7 @@ impl Rack {
         }
     }
 
-    /// The window grows with each round in which the receiver told of a duplicate.
+    /// The window grows with each round in which the receiver reported a duplicate.
     ///
     /// Source: RFC 8985, 6.2, step 4.
     pub(crate) fn adapt(&mut self, una: u64, nxt: u64, has_duplicate: bool) {
@@ -155,7 +155,7 @@ impl Rack {
         self.probe_at = (now + wait).min(rto_at);
     }
 
-    /// What `segment` tells of the probe. `is_plain`: it acknowledges nothing new, selectively neither.
+    /// What `segment` reports of the probe. `is_plain`: it acknowledges nothing new, selectively neither.
     ///
     /// Source: RFC 8985, 7.4.
     pub(crate) fn judge_probe(&mut self, segment: &Segment, duplicate: Option<u64>, is_plain: bool) -> Probed {
@@ -184,7 +184,7 @@ impl Rack {
     }
 }
 
-/// The end of the segment of which `segment` tells that it arrived twice.
+/// The end of the segment which `segment` reports as arrived twice.
 ///
 /// Source: RFC 2883, 4.
 pub(crate) fn duplicate(segment: &Segment) -> Option<u64> {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_repaired_a_loss_is_told_from_one_in_vain() {
+    fn a_probe_that_repaired_a_loss_is_distinguished_from_one_in_vain() {
         let ack = |number: u64| Segment { ack: number, flags: Flags::ACK, ..Segment::default() };
         for (is_again, number, duplicate, is_plain, expected) in [
             (false, 100, None, false, Probed::InVain),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_block_below_the_acknowledgement_or_within_the_next_tells_of_a_duplicate() {
+    fn a_first_block_below_the_acknowledgement_or_within_the_next_reports_a_duplicate() {
         let with = |blocks: &[(u64, u64)]| {
             let mut segment = Segment { ack: 1000, flags: Flags::ACK, ..Segment::default() };
             blocks.iter().for_each(|&(start, end)| segment.sacks.push(1000, start, end));

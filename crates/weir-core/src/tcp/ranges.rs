@@ -1,4 +1,4 @@
-//! What arrived behind a hole: disjoint ranges of numbers, and which of them to tell first.
+//! What arrived behind a hole: disjoint ranges of numbers, and which of them to report first.
 
 use std::collections::VecDeque;
 
@@ -58,19 +58,19 @@ impl Ranges {
         self.ranges.is_empty()
     }
 
-    /// The blocks to tell with `ack`: the range that grew last, then others that grew lately.
+    /// The blocks to report with `ack`: the range that grew last, then others that grew lately.
     ///
     /// Source: RFC 2018, 4.
     pub(crate) fn sacks(&self, ack: u64) -> Sacks {
         let mut sacks = Sacks::default();
-        let mut told = [u64::MAX; MAX_SACKS];
+        let mut reported = [u64::MAX; MAX_SACKS];
         for (place, &number) in self.recent.iter().enumerate() {
             if number < ack {
                 continue;
             }
             let Some((start, end)) = self.around(number) else { continue };
-            if !told.contains(&start) {
-                told[place] = start;
+            if !reported.contains(&start) {
+                reported[place] = start;
                 sacks.push(ack, start, end);
             }
         }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use crate::tcp::scoreboard::Delivered;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// What an acknowledgement that tells of new data shows, in the terms of the draft: `RS` and what goes with it.
+/// What an acknowledgement that reports new data shows, in the terms of the draft: `RS` and what goes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// What has arrived since the segment was sent that was sent last of those that arrived now.
@@ -26,7 +26,7 @@ pub struct Sample {
     pub sent_into: Bytes,
     /// What was found lost since.
     pub lost: Bytes,
-    /// What this acknowledgement tells to have arrived, in order or not.
+    /// What this acknowledgement reports to have arrived, in order or not.
     pub newly_delivered: Bytes,
     /// What it shows to be lost.
     pub newly_lost: Bytes,
@@ -136,7 +136,7 @@ impl Sampler {
         self.window_limited = true;
     }
 
-    /// What is sent from now on until all `in_flight` has arrived is sent too late to tell the rate of the network.
+    /// What is sent from now on until all `in_flight` has arrived is sent too late to show the rate of the network.
     pub(crate) fn limit(&mut self, in_flight: Bytes) {
         self.app_limited = (self.delivered + in_flight.count()).max(1);
     }
@@ -171,7 +171,7 @@ impl Sampler {
         })
     }
 
-    /// The sample of an acknowledgement that told of new data at `now`, and left `in_flight`. Segments before `first` are
+    /// The sample of an acknowledgement that reported new data at `now`, and left `in_flight`. Segments before `first` are
     /// forgotten. A segment that arrives sooner after it was sent than `least` was sent twice, and the first has arrived.
     pub(crate) fn sample(&mut self, now: Time, news: &Delivered, left: &Left) -> Option<Sample> {
         if self.app_limited > 0 && self.delivered > self.app_limited {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_tells_what_was_lost_since_it_was_sent() {
+    fn a_loss_reports_what_was_lost_since_it_was_sent() {
         let mut sampler = Sampler::new(Time::ZERO, 1);
         (0..6).for_each(|i| send(&mut sampler, 0, 1 + i, i));
         let loss = |sampler: &mut Sampler, place| sampler.on_lost(place, LEN as u32).expect("it is known");

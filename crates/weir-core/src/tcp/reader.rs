@@ -77,7 +77,7 @@ impl Reader {
         self.unread += bytes;
     }
 
-    /// The window to tell with `next` as the next number that is expected, in units of the scale.
+    /// The window to advertise with `next` as the next number that is expected, in units of the scale.
     pub(crate) fn window(&mut self, now: Time, next: u64) -> u16 {
         self.read(now);
         let edge = next + (((self.buffer - self.unread) >> self.scale) << self.scale);

@@ -30,10 +30,10 @@ pub struct Receiver {
     /// Flags of every segment that it sends.
     flags: Flags,
     sack: bool,
-    /// Whether it tells what arrived twice, and what did last.
-    tells_duplicates: bool,
+    /// Whether it reports what arrived twice, and what did last.
+    reports_duplicates: bool,
     duplicate: Option<(u64, u64)>,
-    /// How the sender is told of marks.
+    /// How the sender is notified of marks.
     feedback: Feedback,
     /// Next number expected; 0 before the SYN.
     next: u64,
@@ -43,7 +43,7 @@ pub struct Receiver {
     deadline: Time,
     last_ack: u64,
     arrived: Time,
-    /// The unit of stamps of arrival, if these are told, and the last one.
+    /// The unit of stamps of arrival, if these are reported, and the last one.
     stamps: Option<Span>,
     /// The number of the FIN, once one arrived.
     fin: Option<u64>,
@@ -82,7 +82,7 @@ impl Receiver {
             owed: Owed::Nothing,
             flags: Flags::ACK.with_if(config.timestamps, Flags::TIMESTAMPS),
             sack: config.sack,
-            tells_duplicates: config.has_rack(),
+            reports_duplicates: config.has_rack(),
             duplicate: None,
             feedback: Feedback::None,
             next: 0,
@@ -188,7 +188,7 @@ impl Receiver {
         }
     }
 
-    /// What it holds of data, as it tells by windows that are scaled.
+    /// What it holds of data, as it advertises by windows that are scaled.
     pub(crate) fn room(&self) -> u64 {
         self.buffer
     }
@@ -222,7 +222,7 @@ impl Receiver {
         }
     }
 
-    /// The answer to a SYN says how marks will be told of, and how the SYN arrived.
+    /// The answer to a SYN says how marks will be reported, and how the SYN arrived.
     fn answer_ecn(&self, answer: &mut Segment) {
         answer.flags = self.flags.with(Flags::SYN).with_if(self.sack, Flags::SACK_PERMITTED);
         answer.flags = answer.flags.with(self.feedback.answer(self.syn_ecn));
@@ -267,7 +267,7 @@ impl Receiver {
 
     /// What lies between `start` and `end` has arrived before.
     fn note_duplicate(&mut self, start: u64, end: u64) {
-        if self.tells_duplicates && start < end {
+        if self.reports_duplicates && start < end {
             self.duplicate = Some((start, end));
         }
     }
@@ -312,7 +312,7 @@ impl Receiver {
 
     /// The window that is left of what is not read.
     #[inline(never)]
-    fn tell_room(&mut self, now: Time) {
+    fn report_room(&mut self, now: Time) {
         if let Some(reader) = &mut self.reader {
             let window = reader.window(now, self.next);
             reader.plan(now, self.next, self.segment);
@@ -336,12 +336,12 @@ impl Receiver {
         };
         let mut flags = self.flags;
         if self.feedback != Feedback::None {
-            let (bits, counts) = self.marks.tell(self.feedback);
+            let (bits, counts) = self.marks.report(self.feedback);
             flags = flags.with(bits);
             counts.inspect(|counts| sacks.set_counts(counts));
         }
         if self.reader.is_some() {
-            self.tell_room(now);
+            self.report_room(now);
         }
         Segment {
             seq: 1,

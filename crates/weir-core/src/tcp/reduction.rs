@@ -69,13 +69,13 @@ impl Reduction {
         }
     }
 
-    /// An acknowledgement told of `delivered` and left `pipe` in flight. `goes_well`: it acknowledges in order, and
+    /// An acknowledgement reported `delivered` and left `pipe` in flight. `goes_well`: it acknowledges in order, and
     /// shows no further loss.
     pub(crate) fn on_ack(&mut self, delivered: Bytes, pipe: Bytes, goes_well: bool) {
         let (delivered_now, pipe) = (delivered.count(), pipe.count());
         match &mut self.kind {
             Kind::Halving => {}
-            // Source: RFC 9937, 6: what tells of nothing changes nothing.
+            // Source: RFC 9937, 6: what reports nothing changes nothing.
             Kind::Prr { is_safe: true, .. } if delivered_now == 0 => {}
             Kind::Prr { .. } => self.follow(delivered_now, pipe, goes_well),
             Kind::RateHalving { odd } => {

@@ -21,7 +21,7 @@ pub struct RttEstimator {
 /// Timeout before the first sample.
 ///
 /// Source: RFC 6298, 2.1.
-pub const INITIAL_RTO: Span = Span::from_ms(1_000);
+pub(crate) const INITIAL_RTO: Span = Span::from_ms(1_000);
 /// Timeout with which data begins when the SYN had to be sent again, and gave no sample.
 ///
 /// Source: RFC 6298, 5.7.
@@ -29,7 +29,7 @@ const LOST_SYN_RTO: Span = Span::from_ms(3_000);
 /// Longest timeout.
 ///
 /// Source: RFC 6298, 2.5.
-pub const MAX_RTO: Span = Span::from_ms(60_000);
+pub(crate) const MAX_RTO: Span = Span::from_ms(60_000);
 /// Clock granularity G.
 const GRANULARITY: Span = Span::from_ms(1);
 
@@ -43,7 +43,7 @@ impl RttEstimator {
 
     /// A segment that was sent once was acknowledged after `rtt`.
     #[inline]
-    pub fn on_sample(&mut self, rtt: Span) {
+    pub(crate) fn on_sample(&mut self, rtt: Span) {
         self.latest = rtt;
         self.min = self.min.min(rtt);
         let srtt = match self.srtt {
@@ -73,21 +73,21 @@ impl RttEstimator {
     ///
     /// Source: RFC 6298, 3 and 5. DEVIATION: what the time stamp measures, in ms, does not go into the mean.
     #[inline]
-    pub fn on_stamp(&mut self) {
+    pub(crate) fn on_stamp(&mut self) {
         self.backoff = 0;
     }
 
     /// The SYN was sent again, and answered.
     ///
     /// Source: RFC 6298, 5.7.
-    pub fn on_lost_syn(&mut self) {
+    pub(crate) fn on_lost_syn(&mut self) {
         self.backoff = 0;
         self.rto = LOST_SYN_RTO.max(self.least);
     }
 
     /// The timeout.
     #[inline]
-    pub fn rto(&self) -> Span {
+    pub(crate) fn rto(&self) -> Span {
         match self.backoff {
             0 => self.rto,
             doublings => Span::from_ps(self.rto.ps().saturating_mul(1 << doublings.min(20))).min(MAX_RTO),

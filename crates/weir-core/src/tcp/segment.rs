@@ -67,14 +67,14 @@ impl Flags {
 
     /// Whether any of `others` is set.
     #[inline]
-    pub const fn has_any(self, others: Flags) -> bool {
+    pub(crate) const fn has_any(self, others: Flags) -> bool {
         self.0 & others.0 != 0
     }
 
     /// AE, CWR and ECE as the lower three bits of a number.
     ///
     /// Source: RFC 9768, 3.2.2.
-    pub const fn of_ace(number: u8) -> Flags {
+    pub(crate) const fn of_ace(number: u8) -> Flags {
         Flags::NONE
             .with_if(number & 4 != 0, Flags::AE)
             .with_if(number & 2 != 0, Flags::CWR)
@@ -96,7 +96,7 @@ impl Flags {
     /// These and `others`, if `condition` holds.
     #[inline]
     #[must_use]
-    pub const fn with_if(self, condition: bool, others: Flags) -> Flags {
+    pub(crate) const fn with_if(self, condition: bool, others: Flags) -> Flags {
         if condition { self.with(others) } else { self }
     }
 }
@@ -199,7 +199,7 @@ impl Sacks {
     }
 
     /// Adds counters, which a third block makes room for.
-    pub fn set_counts(&mut self, counts: &ByteCounts) {
+    pub(crate) fn set_counts(&mut self, counts: &ByteCounts) {
         self.count = self.count.min(MAX_BESIDE_COUNTS);
         let is_l4s = counts.is_l4s;
         self.counts = if counts.ce.is_some() { Kept::EctAndCe { is_l4s } } else { Kept::Ect { is_l4s } };
@@ -215,7 +215,7 @@ impl Sacks {
         }
     }
 
-    /// Length of the option that tells counters.
+    /// Length of the option that reports counters.
     ///
     /// Source: RFC 9768, table 5.
     #[inline]

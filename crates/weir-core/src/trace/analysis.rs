@@ -147,7 +147,7 @@ impl Analysis {
 
     /// After the last record: of the connections that were reported packet by packet, only `chosen` matter. Whether all of
     /// these were reported: if not, the records have to be read once more.
-    pub fn tell_only(&mut self, chosen: &[u32]) -> bool {
+    pub fn report_only(&mut self, chosen: &[u32]) -> bool {
         self.details.retain(|(place, _)| chosen.contains(place));
         self.details.len() == chosen.len()
     }
@@ -175,12 +175,12 @@ impl Analysis {
     }
 
     /// The stamp from which times are counted: that of the first record.
-    pub fn origin(&self) -> Option<Stamp> {
+    pub(crate) fn origin(&self) -> Option<Stamp> {
         self.origin
     }
 
     /// Take a record.
-    pub fn on_record(&mut self, record: &Record<'_>) {
+    pub(crate) fn on_record(&mut self, record: &Record<'_>) {
         let origin = *self.origin.get_or_insert(record.stamp);
         let now = record.stamp.since(origin).min(u64::MAX / 4);
         let totals = &mut self.totals;
@@ -241,7 +241,7 @@ impl Analysis {
             return;
         };
         let connection = &mut self.connections[place as usize];
-        // Between equal ends there is no telling directions apart.
+        // Between equal ends there is no way to distinguish directions.
         let from = usize::from(key.from != connection.key.from);
         let flows = [place * 2, place * 2 + 1];
         if let Some(Transport::Tcp(segment)) = whole {
@@ -308,17 +308,17 @@ impl Analysis {
         if let Some(detail) = connection.detail {
             let most = self.options.detail_rows;
             let sides = &mut self.details[detail].1;
-            let rows = sides[from].tell_data(now, payload, frame_bytes, did, most);
-            self.rows += rows + sides[1 - from].tell_ack(now, did, most);
+            let rows = sides[from].report_data(now, payload, frame_bytes, did, most);
+            self.rows += rows + sides[1 - from].report_ack(now, did, most);
             if matches!(self.options.detail, Selection::UpTo(rows) if self.rows > rows) {
-                self.tell_nothing();
+                self.report_nothing();
             }
         }
     }
 
-    /// There are too many packets to tell of all connections.
+    /// There are too many packets to report all connections.
     #[cold]
-    fn tell_nothing(&mut self) {
+    fn report_nothing(&mut self) {
         self.options.detail = Selection::Only(Vec::new());
         self.details = Vec::new();
         self.connections.iter_mut().for_each(|connection| connection.detail = None);
@@ -344,11 +344,11 @@ impl Analysis {
             return found;
         }
         let place = self.connections.len() as u32;
-        let is_told = match &self.options.detail {
+        let is_reported = match &self.options.detail {
             Selection::Only(places) => places.contains(&place),
             Selection::UpTo(_) => true,
         };
-        let detail = is_told.then_some(self.details.len());
+        let detail = is_reported.then_some(self.details.len());
         if detail.is_some() {
             self.details.push((place, Default::default()));
         }

@@ -53,7 +53,7 @@ pub enum Link {
 
 impl Link {
     /// The link type of pcap and pcapng.
-    pub fn from_number(number: u16) -> Link {
+    pub(crate) fn from_number(number: u16) -> Link {
         match number {
             0 | 108 => Link::Loopback,
             1 => Link::Ethernet,
@@ -280,8 +280,8 @@ impl<R: Read> Capture<R> {
         self.ending.as_ref()
     }
 
-    /// Frames so far whose stamps the file does not tell.
-    pub fn unstamped(&self) -> u64 {
+    /// Frames so far whose stamps the file does not say.
+    pub(crate) fn unstamped(&self) -> u64 {
         match &self.reader {
             Reader::Pcapng(reader) => reader.unstamped,
             Reader::Pcap(_) | Reader::Erf(_) => 0,

@@ -33,12 +33,12 @@ pub(crate) struct Did {
     /// What the data of the segment is, with its place relative to the first.
     pub(crate) data: Option<(Kind, u64)>,
     /// What it says of the other side's data.
-    pub(crate) ack: Option<Told>,
+    pub(crate) ack: Option<Reported>,
 }
 
 /// What an acknowledgment says, with places relative to the first byte of the data.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     /// The first byte that did not arrive.
     pub(crate) place: u64,
     /// The end of the window.
@@ -71,8 +71,8 @@ pub(crate) struct Tcp {
     /// Whether marks are reported by counters, as both SYN say. Source: RFC 9768, section 3.1.1.
     accurate: bool,
     asked_accurate: bool,
-    /// The last flags of each side that tell of marks.
-    told_marks: [Option<u8>; 2],
+    /// The last flags of each side that report marks.
+    reported_marks: [Option<u8>; 2],
     recovering: [Option<Recovery>; 2],
 }
 
@@ -189,10 +189,10 @@ impl Tcp {
 
     /// Whether `segment` of side `from` reports that data was marked for congestion: by the echo, or by a counter that
     /// went on. Source: RFC 3168, section 6.1; RFC 9768, section 3.2.2.
-    fn tells_mark(&mut self, from: usize, segment: &Segment) -> bool {
-        let told = segment.mark_counter();
-        let last = self.told_marks[from].replace(told);
-        if self.accurate { last.is_some_and(|last| last != told) } else { segment.has(Segment::ECE) }
+    fn reports_mark(&mut self, from: usize, segment: &Segment) -> bool {
+        let reported = segment.mark_counter();
+        let last = self.reported_marks[from].replace(reported);
+        if self.accurate { last.is_some_and(|last| last != reported) } else { segment.has(Segment::ECE) }
     }
 
     /// Until `now`, senders were in the state that the last packet left.
@@ -316,13 +316,13 @@ impl Tcp {
         jumped: bool,
         sides: &mut [Side; 2],
         Log { series, events }: &mut Log,
-    ) -> Told {
+    ) -> Reported {
         let other = 1 - from;
         let mut behind_ps = None;
         let window = self.window(from, segment);
         let changed = self.windows[from] != Some(segment.window);
         let (scaled, syn) = (self.shift(from).is_some(), segment.has(Segment::SYN));
-        let marked = !syn && self.tells_mark(from, segment);
+        let marked = !syn && self.reports_mark(from, segment);
         let round_trip = self.round_trip_ps(sides).unwrap_or(0);
         let data_side = &mut sides[other];
         let sender = sender(&mut data_side.tcp, segment.ack);
@@ -359,7 +359,7 @@ impl Tcp {
         for (block, &(left, right)) in blocks.iter_mut().zip(&segment.blocks).take(usize::from(segment.sacks)) {
             *block = (relative(sender.place(left)), relative(sender.place(right)));
         }
-        let told = Told {
+        let reported = Reported {
             place: relative(acked.place),
             edge: window.map(|window| relative(acked.place + window)),
             duplicate: acked.duplicate,
@@ -387,7 +387,7 @@ impl Tcp {
         }
         let zero = segment.window == 0 && !segment.has(Segment::SYN);
         sides[from].counts.zero_windows += u64::from(zero && changed);
-        told
+        reported
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct Counts {
     pub(crate) compressions: u64,
     pub(crate) compressed_ps: u64,
     pub(crate) congestion_marks: u64,
-    /// Acknowledgments that tell of such marks.
+    /// Acknowledgments that report such marks.
     pub(crate) echoed_marks: u64,
     /// TCP packets of which options were cut off.
     pub(crate) cut: u64,

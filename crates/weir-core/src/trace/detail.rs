@@ -1,6 +1,6 @@
 //! Packets of the connections that are reported one by one.
 
-use super::connection::{Did, Told};
+use super::connection::{Did, Reported};
 use super::side::Kind;
 
 /// One data packet of a connection that is reported in detail.
@@ -42,7 +42,7 @@ pub(crate) struct Detail {
 
 impl Detail {
     /// Adds a packet with data; returns how many rows that made.
-    pub(crate) fn tell_data(&mut self, now: u64, payload: u32, frame_bytes: u32, did: Did, most: usize) -> usize {
+    pub(crate) fn report_data(&mut self, now: u64, payload: u32, frame_bytes: u32, did: Did, most: usize) -> usize {
         let Some((kind, seq)) = did.data.filter(|_| payload > 0) else { return 0 };
         if self.data.len() >= most {
             self.left_out += 1;
@@ -53,8 +53,8 @@ impl Detail {
     }
 
     /// Adds an acknowledgment; returns how many rows that made.
-    pub(crate) fn tell_ack(&mut self, now: u64, did: Did, most: usize) -> usize {
-        let Some(Told { place: ack, edge, duplicate, blocks, sacks }) = did.ack else { return 0 };
+    pub(crate) fn report_ack(&mut self, now: u64, did: Did, most: usize) -> usize {
+        let Some(Reported { place: ack, edge, duplicate, blocks, sacks }) = did.ack else { return 0 };
         if self.acks.len() >= most {
             return 0;
         }

@@ -23,7 +23,7 @@ pub struct Style {
     pub flows: BTreeMap<String, String>,
     /// Bytes that a frame takes on the link beyond its size with check sequence, by interface; of others preamble and gap, 20 bytes.
     pub framing: BTreeMap<String, u64>,
-    /// Rate of links whose rate the capture does not tell.
+    /// Rate of links whose rate the capture does not say.
     pub rate: Option<Rate>,
 }
 
@@ -276,7 +276,7 @@ fn ns(stamp: Stamp) -> u64 {
     u64::try_from(i128::from(stamp.seconds) * 1_000_000_000 + i128::from(stamp.ps / 1_000)).unwrap_or(0)
 }
 
-/// What tells a packet from others, wherever it is seen.
+/// What distinguishes a packet from others, wherever it is seen.
 fn identity(packet: &Packet) -> u64 {
     let (one, other) = match packet.transport {
         Transport::Tcp(ref segment) => {

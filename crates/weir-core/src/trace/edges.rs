@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn echoes_tell_which_window_a_sender_knew_of_that_was_slow_to_answer() {
+    fn echoes_show_which_window_a_sender_knew_of_that_was_slow_to_answer() {
         let mut edges = Edges::default();
         edges.advertised(0, Some(1), 2000);
         edges.advertised(10, Some(10), 4000);

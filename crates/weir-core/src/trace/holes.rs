@@ -30,7 +30,7 @@ impl Holes {
     }
 
     /// What waited behind what jumped over the last one: one neighbour counts, since the more of two is more than what waits.
-    pub(crate) fn told_last(&mut self, behind_ps: u64) {
+    pub(crate) fn reported_last(&mut self, behind_ps: u64) {
         if let Some(last) = self.0.last_mut() {
             last.behind_ps = last.behind_ps.or(Some(behind_ps));
         }

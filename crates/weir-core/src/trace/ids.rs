@@ -1,6 +1,6 @@
 //! Identifications of IPv4, where they count the packets of a sender.
 
-/// Whether the identifications of a sender count its packets, so that they tell their order.
+/// Whether the identifications of a sender count its packets, which gives their order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ids {
     highest: Option<u16>,
@@ -11,7 +11,7 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// Steps that must have been seen before identifications tell anything, and how many of 16 must be small.
+    /// Steps that must have been seen before identifications say anything, and how many of 16 must be small.
     const STEPS: u32 = 16;
     /// A counter shared by several flows moves on in steps of this size.
     const SMALL: i16 = 64;
@@ -24,22 +24,22 @@ impl Ids {
             return None;
         };
         let step = id.wrapping_sub(highest) as i16;
-        let told = self.tell();
+        let reported = self.report();
         self.steps = self.steps.saturating_add(1);
         self.same = self.same.saturating_add(u32::from(step == 0));
         if !(-Ids::SMALL..=Ids::SMALL).contains(&step) {
             self.jumps = self.jumps.saturating_add(1);
         }
-        if step > 0 || !told {
+        if step > 0 || !reported {
             self.highest = Some(id);
         }
-        told.then_some(step)
+        reported.then_some(step)
     }
 
     /// Whether `id` is none of the last ones that were sent, where they are counted; after 65 536 packets they come again.
     pub(crate) fn is_new(self, id: u16) -> Option<bool> {
         let step = id.wrapping_sub(self.highest?) as i16;
-        self.tell().then_some(step > 0)
+        self.report().then_some(step > 0)
     }
 
     /// Whether packets have identifications of their own, and not one for all.
@@ -47,7 +47,7 @@ impl Ids {
         self.steps < Ids::STEPS || self.same <= self.steps / 16
     }
 
-    fn tell(self) -> bool {
+    fn report(self) -> bool {
         self.steps >= Ids::STEPS && self.jumps <= self.steps / 16
     }
 }

@@ -3,7 +3,7 @@
 /// Payloads of full packets on a path of 1500 bytes: IPv4 or IPv6, without and with timestamps.
 const FULL: [u32; 4] = [1460, 1448, 1440, 1428];
 
-/// Packets larger than these, in captures without a handshake that would tell the size.
+/// Packets larger than these, in captures without a handshake that would show the size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Joined {
     /// First all packets, then those that were sent again.

@@ -79,7 +79,7 @@ pub(crate) fn tunnel_name(tunnel: u32) -> Option<String> {
 impl Around {
     /// Within a tunnel with this number; `None` when there are too many.
     fn within(self, kind: Tunnel, number: u32) -> Option<Around> {
-        // Four bits tell stacks apart that end alike.
+        // Four bits distinguish stacks that end alike.
         let outer = (self.tunnel ^ self.tunnel >> 13 ^ self.tunnel >> 24) & 15;
         let tunnel = (kind as u32) << 28 | outer << 24 | number & 0xff_ffff;
         (self.depth < MOST_TUNNELS).then_some(Around { tunnel, depth: self.depth + 1, ..self })

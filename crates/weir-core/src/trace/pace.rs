@@ -94,7 +94,7 @@ impl Trains {
         }
     }
 
-    /// What comes next follows nothing: acknowledgments that had waited for a repair tell no rate.
+    /// What comes next follows nothing: acknowledgments that had waited for a repair show no rate.
     pub(crate) fn broken(&mut self) {
         self.since = None;
         self.busy = None;
@@ -177,7 +177,7 @@ mod tests {
     const MS: u64 = 1_000_000_000;
 
     #[test]
-    fn trains_tell_the_rate_within_bursts_and_not_that_between_them() {
+    fn trains_show_the_rate_within_bursts_and_not_that_between_them() {
         let mut trains = Trains::default();
         let mut place = 0;
         for burst in 0..10u64 {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn where_something_waited_only_the_time_in_which_it_did_tells_the_rate() {
+    fn where_something_waited_only_the_time_in_which_it_did_shows_the_rate() {
         let mut trains = Trains::default();
         let mut place = 0;
         // Bursts of 12 segments that leave at once, 1 ms apart on the path, and long pauses.
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgments_that_were_held_up_tell_no_rate_that_their_data_did_not_have() {
+    fn acknowledgments_that_were_held_up_show_no_rate_that_their_data_did_not_have() {
         let mut trains = Trains::default();
         for bunch in 0..10u64 {
             for each in 0..16u64 {

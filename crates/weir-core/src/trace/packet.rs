@@ -25,7 +25,7 @@ impl Address {
     }
 
     /// Whether it is an IPv4 address.
-    pub fn is_v4(self) -> bool {
+    pub(crate) fn is_v4(self) -> bool {
         self.0 >> 32 == 0xffff
     }
 
@@ -108,7 +108,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Whether the header of its transport was cut off, before the flags of TCP, without which numbers tell nothing.
+    /// Whether the header of its transport was cut off, before the flags of TCP, without which numbers say nothing.
     pub(crate) fn is_headless(&self) -> bool {
         match &self.transport {
             Transport::Tcp(segment) => segment.cut && segment.flags == 0,

@@ -37,7 +37,7 @@ pub(crate) struct Point {
     pub(crate) vlans: u32,
     /// The innermost tunnel: where it ends, the same packets go on without it.
     pub(crate) tunnel: u32,
-    /// Routers that packets may still pass: where captures were merged into one interface, these tell them apart.
+    /// Routers that packets may still pass: where captures were merged into one interface, these distinguish them.
     pub(crate) hops: u8,
 }
 
@@ -139,18 +139,18 @@ impl Points {
     }
 
     /// By how much later packets of direction `way` were seen at the interface of `other` than at that of `one`, ps, if
-    /// enough were seen at both. Packets that all look alike follow each other in both orders, and tell nothing.
+    /// enough were seen at both. Packets that all look alike follow each other in both orders, and say nothing.
     fn lag(&self, one: usize, other: usize, way: usize) -> Option<f64> {
         let is_at = |place: usize| move |point: usize| self.seen[point].0.shares_place(self.seen[place].0);
         let packets = |place: usize| -> u64 {
             (0..self.seen.len()).filter(|&point| is_at(place)(point)).map(|point| self.seen[point].1[way]).sum()
         };
         let [forth, back] = self.orders(way, is_at(one), is_at(other));
-        let lag = told(forth, back)?;
+        let lag = reported(forth, back)?;
         (2 * forth.0.max(back.0) >= packets(one).min(packets(other))).then_some(lag)
     }
 
-    /// Whether `one` is nearer than `other` to the sender of direction `heavy`, as packets of direction `way` tell: they have
+    /// Whether `one` is nearer than `other` to the sender of direction `heavy`, as packets of direction `way` show: they have
     /// passed fewer routers, or more on the way back. Else its packets are seen there first, and those of the other
     /// direction last. Clocks of hosts differ, but the sum of both holds for any clocks.
     fn is_nearer(&self, one: usize, other: usize, heavy: usize, way: usize) -> bool {
@@ -170,7 +170,7 @@ impl Points {
     /// Packets of direction `way` that both points saw.
     fn in_common(&self, one: usize, other: usize, way: usize) -> u64 {
         let [forth, back] = self.orders(way, |point| point == one, |point| point == other);
-        told(forth, back).map_or(0, |_| forth.0.max(back.0))
+        reported(forth, back).map_or(0, |_| forth.0.max(back.0))
     }
 
     fn share(&self, count: u64, place: usize, way: usize) -> f64 {
@@ -249,7 +249,7 @@ impl Points {
 }
 
 /// The time from the first to the second point, where most packets were seen in one order: negative when it is the other.
-fn told(forth: (u64, f64), back: (u64, f64)) -> Option<f64> {
+fn reported(forth: (u64, f64), back: (u64, f64)) -> Option<f64> {
     match (forth.0, back.0) {
         (count, less) if count > 4 * less => Some(forth.1),
         (less, count) if count > 4 * less => Some(-back.1),
@@ -317,7 +317,7 @@ fn fingerprint(connection: u32, from: usize, packet: &Packet) -> Option<u64> {
     }
     let word = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
     let id = u32::from(packet.id.unwrap_or(0)) << 1 | from as u32;
-    let told = match &packet.transport {
+    let reported = match &packet.transport {
         Transport::Tcp(segment) => {
             let (value, echo) = segment.timestamps.unwrap_or_default();
             let (left, right) = segment.blocks().first().copied().unwrap_or_default();
@@ -328,5 +328,5 @@ fn fingerprint(connection: u32, from: usize, packet: &Packet) -> Option<u64> {
         Transport::Udp { payload, content, .. } => word(*payload, *content),
         Transport::Other => return None,
     };
-    Some(fold(told, word(connection, id)) | 1 << 63)
+    Some(fold(reported, word(connection, id)) | 1 << 63)
 }

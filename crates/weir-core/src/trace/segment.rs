@@ -49,7 +49,7 @@ impl Segment {
     /// Synchronize sequence numbers.
     pub const SYN: u8 = 2;
     /// Reset the connection.
-    pub const RST: u8 = 4;
+    pub(crate) const RST: u8 = 4;
     /// Push to the application.
     pub const PSH: u8 = 8;
     /// The acknowledgment number counts.
@@ -60,7 +60,7 @@ impl Segment {
     pub const CWR: u8 = 128;
 
     /// Bytes of a header without options.
-    pub const LEAST_HEADER: u32 = 20;
+    pub(crate) const LEAST_HEADER: u32 = 20;
 
     /// Whether one of `flags` is set.
     #[inline]
@@ -70,7 +70,7 @@ impl Segment {
 
     /// The counter of marks that the flags AE, CWR and ECE are where both ends count. Source: RFC 9768, section 3.2.
     #[inline]
-    pub fn mark_counter(&self) -> u8 {
+    pub(crate) fn mark_counter(&self) -> u8 {
         u8::from(self.ae) << 2 | u8::from(self.has(Segment::CWR)) << 1 | u8::from(self.has(Segment::ECE))
     }
 

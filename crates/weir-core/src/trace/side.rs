@@ -31,9 +31,9 @@ const MOST_REPEATS: usize = 1 << 16;
 /// Segments that come this much later than the jump over them were sent again, where nothing else shows it.
 /// Reordering in networks is a matter of a few milliseconds. Source: Wireshark TCP, out-of-order segments.
 const REORDERING_PS: u64 = 3_000_000_000;
-/// Segments next to a lost one that may tell how long round trips took.
+/// Segments next to a lost one that may show how long round trips took.
 const BESIDE: usize = 16;
-/// The newest acknowledgments that tell of one place in a packet that a host joined.
+/// The newest acknowledgments that report one place in a packet that a host joined.
 const PLACES: usize = 32;
 /// How long a sender must have been seen before its clock is believed, ps.
 const CLOCK_PS: u64 = 200_000_000_000;
@@ -209,7 +209,7 @@ pub(crate) struct Sender {
     pub(crate) drained_since: Option<u64>,
     /// The byte that was sent alone last, if nothing was sent since: it may have probed a window.
     probed: Option<u64>,
-    /// Rows of the table of losses that tell of what was sent again for nothing.
+    /// Rows of the table of losses that report what was sent again for nothing.
     pub(crate) spurious_rows: Vec<u32>,
     /// What was sent again less than a round trip ago, oldest first.
     fresh: VecDeque<Fresh>,
@@ -428,7 +428,7 @@ impl Sender {
             && tick == value
         {
             let ps = last + now.saturating_sub(at);
-            self.behind.take_told(ps);
+            self.behind.take_reported(ps);
             self.newest_behind = Some(ps);
         }
     }
@@ -443,7 +443,7 @@ impl Sender {
         }
         self.tick = value.map(|value| (value, now));
         if jumped {
-            self.holes.told_last(ps);
+            self.holes.reported_last(ps);
         }
     }
 

@@ -23,7 +23,7 @@ use crate::units::Rate;
 pub struct StreamOptions {
     /// Packets of a stream; found out where it is not given.
     pub packets: Option<u32>,
-    /// Rate of the sender's link; the closest packets tell it where it is not given.
+    /// Rate of the sender's link; the closest packets show it where it is not given.
     pub link_rate: Option<Rate>,
 }
 

@@ -29,7 +29,7 @@ impl Waits {
     }
 
     /// It took `ps`, as far as another sample shows: counted, and no sample itself.
-    pub(crate) fn take_told(&mut self, ps: u64) {
+    pub(crate) fn take_reported(&mut self, ps: u64) {
         let least = self.min_ps.unwrap_or(ps);
         self.histogram.count(Span::from_ps(coarse(ps.saturating_sub(least))));
     }

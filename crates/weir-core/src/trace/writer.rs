@@ -41,7 +41,7 @@ impl<W: Write> Writer<W> {
         let mut writer = Writer { out, block: Vec::new(), snaps: taps.iter().map(|tap| tap.snap_bytes).collect() };
         writer.word(BYTE_ORDER);
         writer.block.extend([1, 0, 0, 0]); // version 1.0
-        writer.block.extend([0xff; 8]); // length of the section: not told
+        writer.block.extend([0xff; 8]); // length of the section: not reported
         writer.option(4, program.as_bytes());
         writer.end_options();
         writer.end_block(SECTION)?;

@@ -192,11 +192,6 @@ impl FrameRate {
     pub const fn millifps(self) -> u64 {
         self.0
     }
-
-    /// Frames per second, for use inside an algorithm.
-    pub fn as_fps_f64(self) -> f64 {
-        self.0 as f64 / 1_000.0
-    }
 }
 
 macro_rules! additive {

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn decimal_and_binary_sizes_are_told_apart() {
+    fn decimal_and_binary_sizes_are_distinguished() {
         assert_eq!("150 kB".parse(), Ok(Bytes::new(150_000)));
         assert_eq!("150 KiB".parse(), Ok(Bytes::new(153_600)));
     }

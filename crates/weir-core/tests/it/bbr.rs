@@ -192,7 +192,7 @@ fn a_queue_that_holds_little_is_not_overrun_for_long() {
 
 #[test]
 fn marks_are_obeyed() {
-    // Nothing marks on these lines: marks come from the receiver's own echo, so the sender is told by hand.
+    // Nothing marks on these lines: marks come from the receiver's own echo, so the sender is notified by hand.
     let config = Config { ecn: EcnConfig::both(EcnSupport::Classic), ..config(cc::Config::bbr()) };
     let mut network = Network::new(&[config], &line(mbit(50), 1_000_000), nothing);
     network.bulk(&[Time::ZERO], at(100));

@@ -52,8 +52,8 @@ fn frames_that_others_overtake_cost_next_to_nothing() {
     }
 }
 
-/// A mark ends a probe as losses do, and can be told by hand.
-fn tell_mark(network: &mut Network, now: Time) {
+/// A mark ends a probe as losses do, and can be reported by hand.
+fn report_mark(network: &mut Network, now: Time) {
     let sender = &mut network.ends[0].0;
     let flight = sender.bytes_in_flight();
     sender.control().on_event(now, &cc::SenderEvent::Congestion { cause: cc::Cause::EcnEcho, flight });
@@ -65,7 +65,7 @@ fn a_probe_that_losses_ended_begins_again_when_they_were_none() {
         let mut network = Network::new(&[config(cc::Config::bbr())], &line(mbit(50), 1_000_000), nothing);
         network.bulk(&[Time::ZERO], at(100));
         assert_eq!(stage(&mut network.ends[0].0), "startup");
-        tell_mark(&mut network, at(100));
+        report_mark(&mut network, at(100));
         network.run(at(130));
         assert_ne!(stage(&mut network.ends[0].0), "startup");
         let control = network.ends[0].0.control();
@@ -81,7 +81,7 @@ fn a_probe_that_losses_ended_begins_again_when_they_were_none() {
             assert!(now < 10_000, "bandwidth is never probed");
             network.run(at(now));
         }
-        tell_mark(&mut network, at(now));
+        report_mark(&mut network, at(now));
         assert_eq!(stage(&mut network.ends[0].0), "probe-bw-down");
         let control = network.ends[0].0.control();
         if is_needless {

@@ -192,7 +192,7 @@ fn json_that_is_no_spec_is_refused_where_it_goes_wrong() {
 }
 
 #[test]
-fn the_fastest_and_the_slowest_link_can_be_told_a_frame() {
+fn the_fastest_and_the_slowest_link_may_carry_a_frame() {
     for bps in [1, 400_000_000_000] {
         let link = weir_core::spec::LinkSpec { rate_bps: Rate::from_bps(bps), ..LINK };
         let mut spec = incast();
@@ -218,10 +218,10 @@ fn a_link_that_is_down_goes_down_no_more_and_a_class_that_is_held_is_held_no_mor
         (vec![hold(1), hold(2), release(3)], "/events/1/change/ports/0", "class 0 is held already ('"),
         (vec![release(1)], "/events/0/change/ports/0", "class 0 is not held ('"),
     ];
-    for (events, at, told) in faults {
+    for (events, at, reported) in faults {
         let (pointer, message) = fault(|spec| spec.events = events);
         assert_eq!(pointer, at);
-        assert!(message.contains(told), "{message}");
+        assert!(message.contains(reported), "{message}");
     }
     let mut spec = incast();
     spec.events = vec![down(1), up(2), down(2), up(9), hold(1), release(2), hold(2)];

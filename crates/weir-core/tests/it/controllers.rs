@@ -5,7 +5,7 @@ use weir_core::cc::{self, Allowance, Config, CongestionControl, Controllers, Cus
 use weir_core::tcp::{self, Receiver, Sender};
 use weir_core::units::{Bytes, Span, Time};
 
-/// Sends as many segments in each round as it was told to, and a segment more after each wait.
+/// Sends as many segments in each round as it was asked to, and a segment more after each wait.
 #[derive(Debug)]
 struct Ticking {
     segment: u64,
@@ -106,7 +106,7 @@ fn what_a_scenario_without_settings_means_is_legal_and_survives_the_boundary() {
     }
 }
 
-/// What the window and the pace say is finite from the first moment, whatever is told in whichever order.
+/// What the window and the pace say is finite from the first moment, whatever is reported in whichever order.
 #[test]
 fn every_controller_bears_every_event_before_anything_else_has_happened() {
     let events = [

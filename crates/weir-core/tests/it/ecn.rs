@@ -13,9 +13,9 @@ use crate::tcp_line::at;
 
 const ACCURATE: EcnConfig = EcnConfig::both(EcnSupport::Accurate);
 
-/// Marked packets, as the receiver's acknowledgements up to the first one of everything tell them: none of these is more than
+/// Marked packets, as the receiver's acknowledgements up to the first one of everything report them: none of these is more than
 /// seven marks behind the one before it.
-fn told(acks: &[(Time, Segment)], last: u64) -> u64 {
+fn reported(acks: &[(Time, Segment)], last: u64) -> u64 {
     let mut count = 5_u64;
     for (_, ack) in acks.iter().filter(|(_, ack)| !ack.flags.has(Flags::SYN)) {
         count += u64::from(ack.flags.ace()).wrapping_sub(count) % 8;
@@ -44,7 +44,7 @@ fn any_way(loses: bool) -> impl Strategy<Value = Fate> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever is lost, late or marked on either way: no mark of which an acknowledgement told is missed, and what is known
+    /// Whatever is lost, late or marked on either way: no mark which an acknowledgement reported is missed, and what is known
     /// agrees with the field of three bits. Where no acknowledgement is lost or late, it is exact.
     #[test]
     fn counters_lose_no_mark(
@@ -68,10 +68,10 @@ proptest! {
         let mut pair = Pair::transfer(&config, segments * SEGMENT, TEN_MS, fate);
         pair.run(LONG);
         prop_assert!(pair.sender.finished().is_some());
-        let (told, known) = (told(&pair.acks, segments * SEGMENT + 1), pair.sender.counters().marked_segments);
-        prop_assert!(known >= told && (known - told).is_multiple_of(8), "{known} of {told}");
+        let (reported, known) = (reported(&pair.acks, segments * SEGMENT + 1), pair.sender.counters().marked_segments);
+        prop_assert!(known >= reported && (known - reported).is_multiple_of(8), "{known} of {reported}");
         if back.is_empty() && sack {
-            prop_assert_eq!(known, told);
+            prop_assert_eq!(known, reported);
         }
     }
 

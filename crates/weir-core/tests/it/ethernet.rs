@@ -212,8 +212,9 @@ fn above_the_set_point_alone_limiters_are_made_where_it_is_asked_for_and_all_obe
         counted: Counted::Received,
         notification: bcn_point().notification,
     };
-    let told = |queue: u64| qcn::CongestionPoint::new(&spec, stream("cp")).sample(Bytes::new(queue)).map(Feedback::Qcn);
-    let (short, long) = (told(20_000).expect("it grew"), told(26_001).expect("it is above"));
+    let reported =
+        |queue: u64| qcn::CongestionPoint::new(&spec, stream("cp")).sample(Bytes::new(queue)).map(Feedback::Qcn);
+    let (short, long) = (reported(20_000).expect("it grew"), reported(26_001).expect("it is above"));
     let spec = QcnReactionPoint { new_limiter: NewLimiter::AboveSetPoint, ..qcn_reaction() };
     let rules = Rules::Qcn(qcn::Rules::new(&spec, LINE));
     let mut point = ReactionPoint::new(stream("rp"));

@@ -26,7 +26,7 @@ fn each_link_makes_two_ports_named_after_their_ends() {
 }
 
 #[test]
-fn parallel_links_are_told_apart_whichever_end_comes_first() {
+fn parallel_links_are_distinguished_whichever_end_comes_first() {
     let network = expand(&graph(&["ha", "s", "hb"], &[(0, 1), (1, 0), (1, 2), (0, 1)]));
     let names: Vec<&str> = network.ports.iter().map(|port| port.name.as_str()).collect();
     assert_eq!(names, ["ha->s", "s->ha", "s->ha#2", "ha->s#2", "s->hb", "hb->s", "ha->s#3", "s->ha#3"]);

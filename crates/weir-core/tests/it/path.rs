@@ -179,11 +179,11 @@ proptest! {
     #[test]
     fn it_does_not_matter_how_late_a_line_is_asked(spec in any_line(), arrivals in any_arrivals(), lateness in prop::collection::vec(0_u64..2000, 80)) {
         let end = at(100_000_000);
-        let told = replay(&spec, SEED, "test", &arrivals, end);
+        let reported = replay(&spec, SEED, "test", &arrivals, end);
         let mut line = Line::new(&spec, SEED, "test");
         let (mut departures, mut now) = (Vec::new(), Time::ZERO);
         for ((place, arrived), late) in (0..).zip(&arrivals).zip(lateness) {
-            // Between two arrivals the caller wakes when it is told to, or late, or not at all.
+            // Between two arrivals the caller wakes when it is asked to, or late, or not at all.
             while line.due() < arrived.at {
                 let asked = line.due().max(now) + Span::from_us(late);
                 if asked >= arrived.at {
@@ -197,10 +197,10 @@ proptest! {
         }
         departures.extend(std::iter::from_fn(|| line.leave(end)));
         let departures: Vec<(u64, Time)> = departures.into_iter().map(|Departure { handle, at, .. }| (handle, at)).collect();
-        prop_assert_eq!(departures, told.departures);
+        prop_assert_eq!(departures, reported.departures);
         if spec.aqm.is_some() {
             let dropped: Vec<u64> = std::iter::from_fn(|| line.take_dropped()).map(|dropped| dropped.handle).collect();
-            prop_assert_eq!(dropped, told.dropped);
+            prop_assert_eq!(dropped, reported.dropped);
         }
     }
 
@@ -278,9 +278,9 @@ fn where_jitter_keeps_no_order_a_shorter_delay_overtakes() {
 #[test]
 fn what_waits_is_limited_and_what_is_transmitted_does_not_count() {
     let spec = LineSpec { rate: constant(10), limit: Limit::Bytes(Bytes::new(2500)), ..LineSpec::transparent() };
-    let told = replay(&spec, SEED, "test", &frames(5, 0), at(1_000_000));
-    assert_eq!(told.departures, [(0, at(1000)), (1, at(2000)), (2, at(3000))]);
-    assert_eq!(told.dropped, [3, 4]);
+    let reported = replay(&spec, SEED, "test", &frames(5, 0), at(1_000_000));
+    assert_eq!(reported.departures, [(0, at(1000)), (1, at(2000)), (2, at(3000))]);
+    assert_eq!(reported.dropped, [3, 4]);
 }
 
 #[test]
@@ -333,8 +333,12 @@ fn traffic_of_others_leaves_the_rest_of_the_rate() {
     let spec = LineSpec { rate: constant(10), limit, cross: vec![cross], ..LineSpec::transparent() };
     // Offered are the 4 Mbit/s that are left, evenly: with a place to wait, nearly all of them pass.
     let arrivals = frames(4000, 2_500);
-    let told = replay(&spec, SEED, "test", &arrivals, at(11_000_000));
-    assert!(told.departures.len() as f64 > 0.97 * arrivals.len() as f64, "{} of 4000 pass", told.departures.len());
+    let reported = replay(&spec, SEED, "test", &arrivals, at(11_000_000));
+    assert!(
+        reported.departures.len() as f64 > 0.97 * arrivals.len() as f64,
+        "{} of 4000 pass",
+        reported.departures.len()
+    );
     // Of twice as much, what passes fills the line together with the others.
     let mut line = Line::new(&spec, SEED, "test");
     for arrived in frames(8000, 1_250) {

@@ -208,7 +208,7 @@ fn the_fluid_estimator_is_near_the_truth_under_every_cross_traffic() {
 
 /// By chance others send more or less while a stream lasts: what is left over it is not what is left on average.
 #[test]
-fn where_the_queue_never_empties_the_fluid_estimator_tells_what_was_left_over_each_stream() {
+fn where_the_queue_never_empties_the_fluid_estimator_reports_what_was_left_over_each_stream() {
     let fluid = config(Estimator::Fluid { bottleneck_bps: None });
     // More than there is room for, so that the queue only grows: 269 are available.
     let rate = 330.0;
@@ -236,7 +236,7 @@ fn where_the_queue_never_empties_the_fluid_estimator_tells_what_was_left_over_ea
 }
 
 #[test]
-fn behind_a_link_that_is_slower_than_the_senders_the_fluid_estimator_must_be_told_its_rate() {
+fn behind_a_link_that_is_slower_than_the_senders_the_fluid_estimator_must_know_its_rate() {
     let narrow = mbps(400.0);
     for left in [120.0, 240.0, 320.0] {
         let gaps = ramp().gaps(mbps(0.95 * left), PACKET, LINK);
@@ -254,11 +254,11 @@ fn behind_a_link_that_is_slower_than_the_senders_the_fluid_estimator_must_be_tol
             let config = config(Estimator::Fluid { bottleneck_bps });
             rapid::estimate(&config, &samples, &terms).expect("samples").rate_bps / 1e6
         };
-        let (told, not_told) = (estimate(Some(narrow)), estimate(None));
-        assert!((told / left - 1.0).abs() < 0.01, "{left}: {told}");
-        assert!((not_told / left - 1.0).abs() > 0.1, "{left}: {not_told}, which is as good without");
+        let (reported, not_reported) = (estimate(Some(narrow)), estimate(None));
+        assert!((reported / left - 1.0).abs() < 0.01, "{left}: {reported}");
+        assert!((not_reported / left - 1.0).abs() > 0.1, "{left}: {not_reported}, which is as good without");
         // One that is faster than the sender's own link changes nothing.
-        assert_eq!(estimate(Some(mbps(10_000.0))), not_told);
+        assert_eq!(estimate(Some(mbps(10_000.0))), not_reported);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The two ends of a connection over a path that loses, duplicates and reorders as it is told to.
+//! The two ends of a connection over a path that loses, duplicates and reorders as it is asked to.
 
 mod pair;
 mod properties;
@@ -128,7 +128,7 @@ fn the_receivers_window_bounds_what_is_in_flight() {
     assert_eq!(in_window, 100);
     pair.run(LONG);
     assert_eq!(pair.receiver.delivered(), Bytes::new(400 * SEGMENT));
-    // Without scaling no more than 65 535 B can be told.
+    // Without scaling no more than 65 535 B can be advertised.
     let config = Config { window_scaling: false, receive_buffer_bytes: Bytes::new(1 << 20), ..config };
     let mut pair = Pair::transfer(&config, 400 * SEGMENT, TEN_MS, |_, _| Fate::Passes);
     pair.run(Time::ZERO + Span::from_ms(90));
@@ -210,7 +210,7 @@ fn late_and_lost(late: Span, lost: &[u64]) -> impl FnMut(u64, &Segment) -> Fate 
 }
 
 #[test]
-fn repairs_of_what_is_only_late_are_told_from_those_of_what_is_lost() {
+fn repairs_of_what_is_only_late_are_distinguished_from_those_of_what_is_lost() {
     for timestamps in [true, false] {
         let config = Config { timestamps, ..config() };
         for (late, lost, expected) in [
@@ -233,7 +233,7 @@ fn repairs_of_what_is_only_late_are_told_from_those_of_what_is_lost() {
 }
 
 #[test]
-fn a_timeout_because_of_a_delay_is_told_from_one_because_of_losses() {
+fn a_timeout_because_of_a_delay_is_distinguished_from_one_because_of_losses() {
     // All that is sent from 45 ms to 400 ms, what is sent again included, arrives at 510 ms, or not at all.
     for (is_late, expected) in [(true, 1), (false, 0)] {
         let mut pair = Pair::transfer(&config(), 400 * SEGMENT, TEN_MS, |_: u64, _: &Segment| Fate::Passes);
@@ -255,7 +255,7 @@ fn a_timeout_because_of_a_delay_is_told_from_one_because_of_losses() {
 }
 
 #[test]
-fn where_time_stamps_tell_of_a_loss_a_shorter_queue_than_ever_does_not_hide_it() {
+fn where_time_stamps_report_a_loss_a_shorter_queue_than_ever_does_not_hide_it() {
     // All waits in a queue of 30 ms but what is sent again: that meets an empty one.
     for (timestamps, expected) in [(true, 0), (false, 1)] {
         let config = Config { timestamps, ..config() };

@@ -17,7 +17,7 @@ fn reads(config: Config, mbps: u64, pauses_ms: &[(u64, u64)]) -> Config {
     Config { reading: Some(Reading { rate_bps: Rate::from_bps(mbps * MBPS), pauses_ps }), ..config }
 }
 
-/// Sequence, time in ms and length of what was sent beyond the window that the receiver had told.
+/// Sequence, time in ms and length of what was sent beyond the window that the receiver had advertised.
 fn probes<F: FnMut(u64, &Segment) -> Fate>(pair: &Pair<F>) -> Vec<u64> {
     pair.sent.iter().filter(|(_, segment)| segment.len == 1).map(|(at, _)| at.ps() / 1_000_000_000).collect()
 }

@@ -49,7 +49,7 @@ fn all_of_a_window_that_is_lost_is_found_by_a_probe() {
     let lost: Vec<u64> = (0..10).collect();
     let (counters, finished) = transfer(&of_eleven(by_time()), 10, loses_once(&lost));
     assert_eq!((counters.timeouts, counters.loss_probes), (0, 1));
-    // Sent at 20 ms, probed at 60 ms, told of at 80 ms; then the rest.
+    // Sent at 20 ms, probed at 60 ms, reported at 80 ms; then the rest.
     assert!((100..=180).contains(&finished), "{finished} ms");
 }
 
@@ -62,7 +62,7 @@ fn a_probe_sends_something_new_if_there_is_any() {
 }
 
 #[test]
-fn a_probe_in_vain_is_told_of_as_a_duplicate_and_leaves_the_window() {
+fn a_probe_in_vain_is_reported_as_a_duplicate_and_leaves_the_window() {
     // The acknowledgement of the last segments is late by 60 ms, so that the probe comes first.
     let held = |_: u64, segment: &Segment| {
         let is_last = segment.len == 0 && segment.ack > 9 * SEGMENT;
@@ -121,7 +121,7 @@ fn once_reordering_was_seen_what_is_late_by_less_than_a_quarter_of_a_round_trip_
 }
 
 #[test]
-fn duplicates_that_are_told_of_widen_the_window_to_what_is_late() {
+fn duplicates_that_are_reported_widen_the_window_to_what_is_late() {
     // Half of a round trip: more than a quarter, less than three.
     let (counters, _) = transfer(&by_time(), 4000, reorders(Span::from_ms(10)));
     let (by_count, _) = transfer(&config(), 4000, reorders(Span::from_ms(10)));
@@ -129,7 +129,7 @@ fn duplicates_that_are_told_of_widen_the_window_to_what_is_late() {
     assert!(counters.retransmits < by_count.retransmits / 4, "{} {}", counters.retransmits, by_count.retransmits);
 }
 
-/// Where each acknowledgement tells of one segment: in a recovery no more is sent than the first repair, two segments for each that
+/// Where each acknowledgement reports one segment: in a recovery no more is sent than the first repair, two segments for each that
 /// has arrived since, and one for each repair that was lost (RFC 6937, 3; RFC 9937, 6).
 fn check_bound<F: FnMut(u64, &Segment) -> Fate>(pair: &Pair<F>) {
     let in_recovery: Vec<_> =
@@ -203,7 +203,7 @@ fn where_the_probe_is_lost_the_timeout_is_left() {
 }
 
 #[test]
-fn the_receiver_tells_what_arrived_twice_before_anything_else_and_only_where_losses_are_found_by_time() {
+fn the_receiver_reports_what_arrived_twice_before_anything_else_and_only_where_losses_are_found_by_time() {
     let twice = |count: u64, segment: &Segment| {
         let is_it = segment.len > 0 && segment.seq == 1 + 3 * SEGMENT;
         match (is_it, loses_once(&[6])(count, segment)) {
@@ -214,20 +214,21 @@ fn the_receiver_tells_what_arrived_twice_before_anything_else_and_only_where_los
     for (config, expected) in [(by_time(), 1), (config(), 0)] {
         let mut pair = Pair::transfer(&config, 30 * SEGMENT, TEN_MS, twice);
         pair.run(LONG);
-        let told: Vec<&Segment> = pair.acks.iter().map(|(_, ack)| ack).filter(|ack| !ack.sacks.is_empty()).collect();
-        assert_eq!(told.len(), expected);
-        for ack in told {
+        let reported: Vec<&Segment> =
+            pair.acks.iter().map(|(_, ack)| ack).filter(|ack| !ack.sacks.is_empty()).collect();
+        assert_eq!(reported.len(), expected);
+        for ack in reported {
             assert_eq!(ack.sacks.blocks(ack.ack).next(), Some((1 + 3 * SEGMENT, 1 + 4 * SEGMENT)));
             assert_eq!(ack.sacks.len(), 1);
         }
     }
 }
 
-/// A window of ten, and what it was told of congestion.
+/// A window of ten, and what its controller learned of congestion.
 #[derive(Debug)]
-struct Told(Arc<Mutex<Vec<Cause>>>);
+struct Reported(Arc<Mutex<Vec<Cause>>>);
 
-impl CongestionControl for Told {
+impl CongestionControl for Reported {
     fn on_event(&mut self, _: Time, event: &SenderEvent) {
         if let SenderEvent::Congestion { cause, .. } = event {
             self.0.lock().expect("one thread").push(*cause);
@@ -241,10 +242,10 @@ impl CongestionControl for Told {
 
 /// The tail is lost, and probed at 170 ms. The acknowledgement of the probe is lost, and the next one is of three more segments, which
 /// were sent at 190 and 200 ms.
-fn told_of_congestion(lost: &[u64], is_marked: bool) -> Vec<Cause> {
-    let told = Arc::new(Mutex::new(vec![]));
-    let heard = Arc::clone(&told);
-    let known = Controllers::new().add("told", move |_, _| Ok(Box::new(Told(Arc::clone(&heard)))));
+fn reported_congestion(lost: &[u64], is_marked: bool) -> Vec<Cause> {
+    let reported = Arc::new(Mutex::new(vec![]));
+    let heard = Arc::clone(&reported);
+    let known = Controllers::new().add("told", move |_, _| Ok(Box::new(Reported(Arc::clone(&heard)))));
     let congestion_control = cc::Config::custom("told", &[]);
     let ecn = if is_marked { EcnConfig::both(EcnSupport::Classic) } else { by_time().ecn };
     let config = Config { congestion_control, ecn, ..by_time() };
@@ -265,14 +266,14 @@ fn told_of_congestion(lost: &[u64], is_marked: bool) -> Vec<Cause> {
     pair.run(LONG);
     let counters = pair.sender.counters();
     assert_eq!((counters.loss_probe_recoveries, counters.timeouts), (1, 0), "{counters:?}");
-    let told = told.lock().expect("one thread");
-    told.clone()
+    let reported = reported.lock().expect("one thread");
+    reported.clone()
 }
 
 #[test]
 fn a_probe_that_repaired_a_loss_and_what_the_same_acknowledgement_shows_are_one_congestion() {
-    assert_eq!(told_of_congestion(&[9], false), [Cause::Loss]);
-    // The second of the new segments is late by more than a quarter of a round trip when the third is told of.
-    assert_eq!(told_of_congestion(&[9, 11], false), [Cause::Loss]);
-    assert_eq!(told_of_congestion(&[9], true), [Cause::EcnEcho]);
+    assert_eq!(reported_congestion(&[9], false), [Cause::Loss]);
+    // The second of the new segments is late by more than a quarter of a round trip when the third is reported.
+    assert_eq!(reported_congestion(&[9, 11], false), [Cause::Loss]);
+    assert_eq!(reported_congestion(&[9], true), [Cause::EcnEcho]);
 }

@@ -130,7 +130,7 @@ fn a_window_that_marks_reduced_begins_anew_after_a_pause_as_any_other() {
             delayed_ack_segments: 1,
             ..config()
         };
-        // 10, 20 and 40 segments, one of the last of which is marked: nothing more tells that the reduction is over.
+        // 10, 20 and 40 segments, one of the last of which is marked: nothing more reports that the reduction is over.
         let marked = |_: u64, segment: &Segment| {
             if segment.len > 0 && (segment.seq - 1) / SEGMENT == 40 { Fate::IsMarked } else { Fate::Passes }
         };

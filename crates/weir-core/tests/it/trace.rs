@@ -1,4 +1,4 @@
-//! Captures: every format gives the same frames, damage is told, and no bytes make a reader panic.
+//! Captures: every format gives the same frames, damage is reported, and no bytes make a reader panic.
 
 mod talks;
 use std::io::Cursor;
@@ -138,7 +138,7 @@ fn all_formats_and_byte_orders_give_the_same_frames() {
 }
 
 #[test]
-fn a_record_that_is_cut_off_is_told_and_the_others_are_kept() {
+fn a_record_that_is_cut_off_is_reported_and_the_others_are_kept() {
     let frames = ten_datagrams();
     for file in [pcap(&frames, Order::Little, true, 65535), pcapng(&frames), erf(&frames)] {
         let (found, ending) = read(&file[..file.len() - 5]).expect("it is a capture");

@@ -100,7 +100,7 @@ pub struct Report {
     pub elapsed: Span,
     /// How long of that it was on its CPU.
     pub on_cpu: Span,
-    /// How long it was ready and something else had its CPU; nothing where the kernel does not tell.
+    /// How long it was ready and something else had its CPU; nothing where the kernel does not say.
     pub waited: Option<Span>,
     /// Each hop forward and backward, in the order of the plan.
     pub lines: Vec<LineReport>,

@@ -14,7 +14,7 @@ const WINDOW_SCALE: u8 = 3;
 const ECN: u8 = 3;
 
 /// A number that all packets of a flow share: of addresses, protocol and, for TCP and UDP, ports. 0 for what is no IP
-/// packet. FNV-1a over these bytes, as RFC 6437 wishes of what tells flows apart: the same in every run.
+/// packet. FNV-1a over these bytes, as RFC 6437 wishes of what distinguishes flows: the same in every run.
 pub fn flow(packet: &[u8]) -> u64 {
     let Some(Parts { protocol, addresses, payload }) = parts(packet) else { return 0 };
     let ports = match protocol {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_told_by_addresses_protocol_and_ports() {
+    fn a_flow_is_reported_by_addresses_protocol_and_ports() {
         let packet = syn();
         let mut other_port = packet.clone();
         other_port[21] ^= 1;

@@ -17,7 +17,7 @@ const BUFFER_LEAST: usize = 1500;
 /// segments of a joined one.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// Whether devices give and take packets with what they tell of them.
+    /// Whether devices give and take packets with what they report of them.
     joined: bool,
     size: usize,
     /// How many more buffers may be made.

@@ -127,7 +127,7 @@ impl Segments {
         at(run.start)..at(run.end)
     }
 
-    /// What comes before that payload: what the device is told, and the headers, made from those of the packet.
+    /// What comes before that payload: what the device receives, and the headers, made from those of the packet.
     /// Sequence numbers and identifications go on from segment to segment, FIN and PSH belong to the last and CWR to
     /// the first.
     ///

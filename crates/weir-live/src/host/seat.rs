@@ -68,7 +68,7 @@ mod linux {
     }
 
     /// What is left to a thread without privilege: the shortest slices that a fair scheduler grants, so that its turn
-    /// comes sooner after it has woken. Kernels before 6.12 take no wish; nobody is told.
+    /// comes sooner after it has woken. Kernels before 6.12 take no wish; nobody is notified.
     /// From memory: struct sched_attr of linux/sched/types.h, of which `sched_runtime` is the slice of a fair task.
     fn ask_for_short_slices() {
         #[repr(C)]

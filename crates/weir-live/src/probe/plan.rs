@@ -91,7 +91,7 @@ pub struct Report {
     pub answers: Vec<Option<Answer>>,
     /// Further answers to probes that had one.
     pub duplicates: u64,
-    /// Messages that no probe of this plan asked for, or that do not tell which did.
+    /// Messages that no probe of this plan asked for, or that do not show which did.
     pub strangers: u64,
     /// Datagrams that came back: somebody listens at the port.
     pub replies: u64,
@@ -99,7 +99,7 @@ pub struct Report {
     pub clock_step_ns: i64,
     /// What the thread was given.
     pub seated: Seated,
-    /// How long it was ready and something else had its CPU; nothing where the kernel does not tell.
+    /// How long it was ready and something else had its CPU; nothing where the kernel does not say.
     pub waited: Option<Span>,
 }
 

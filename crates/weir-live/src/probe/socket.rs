@@ -15,7 +15,7 @@ use crate::LiveError;
 
 /// One entry of the error queue.
 pub(super) struct Message {
-    /// It tells nothing but when a probe left.
+    /// It says nothing but when a probe left.
     pub(super) is_departure: bool,
     pub(super) from: Option<IpAddr>,
     pub(super) word: Word,

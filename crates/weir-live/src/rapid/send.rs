@@ -2,7 +2,7 @@
 //!
 //! The thread sleeps until [`Plan::spin`] before a packet is due, or an acknowledgement comes; then it looks at the clock
 //! until the packet is due. Where gaps are shorter than that it stays awake from one packet to the next, and rests as
-//! [`Rest`] tells it.
+//! [`Rest`] says.
 
 mod plan;
 
@@ -327,13 +327,20 @@ struct Series {
     due: Time,
     rows: Vec<Interval>,
     sent: u64,
-    told: (u64, u64, u64),
+    reported: (u64, u64, u64),
     rate: Rate,
 }
 
 impl Series {
     fn new(every: Span) -> Series {
-        Series { every, due: Time::ZERO + every, rows: Vec::new(), sent: 0, told: (0, 0, 0), rate: Rate::from_bps(0) }
+        Series {
+            every,
+            due: Time::ZERO + every,
+            rows: Vec::new(),
+            sent: 0,
+            reported: (0, 0, 0),
+            rate: Rate::from_bps(0),
+        }
     }
 
     /// Writes the intervals that have ended by `now`.
@@ -343,7 +350,7 @@ impl Series {
         let probes = metrics.stage == Some(ProbeState::On.name());
         while self.due <= now {
             let counts = (machine.acked().count(), self.sent, machine.retransmits());
-            let before = std::mem::replace(&mut self.told, counts);
+            let before = std::mem::replace(&mut self.reported, counts);
             self.rows.push(Interval {
                 end: self.due,
                 acked: counts.0 - before.0,

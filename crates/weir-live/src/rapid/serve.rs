@@ -45,7 +45,7 @@ pub struct Plan {
     pub seat: Seat,
 }
 
-/// Serves until `cancel`, or until the sessions that were asked for have ended; `tell` is told first where it listens and
+/// Serves until `cancel`, or until the sessions that were asked for have ended; `report` receives first where it listens and
 /// how it is seated, then what happens. Takes its seat for good: call it in a thread of its own.
 ///
 /// # Errors
@@ -54,7 +54,7 @@ pub fn serve(
     plan: &Plan,
     cancel: &AtomicBool,
     mut ready: impl FnMut(SocketAddr, Seated),
-    mut tell: impl FnMut(Event),
+    mut report: impl FnMut(Event),
 ) -> Result<Counts, LiveError> {
     let socket = socket::receiving(plan.listen, plan.buffer)?;
     let address = socket.local_addr().map_err(|error| LiveError::system("read an address", error))?;
@@ -82,7 +82,7 @@ pub fn serve(
         }
         for event in service.take_events() {
             ended += u64::from(matches!(event, Event::Ended { .. }));
-            tell(event);
+            report(event);
         }
         if last {
             return Ok(service.counts());

@@ -33,7 +33,7 @@ pub struct Kept {
     pub late: Option<Percentiles>,
 }
 
-/// Which quantiles of the gap error are told.
+/// Which quantiles of the gap error are reported.
 pub const QUANTILES: [f64; 8] = [0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0];
 
 impl Timing {

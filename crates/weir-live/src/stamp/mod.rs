@@ -80,7 +80,7 @@ pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Report, LiveError> {
     }
     let over = AtomicBool::new(false);
     let stop = || over.load(Ordering::Relaxed) || cancel.load(Ordering::Relaxed);
-    let (tell, told) = mpsc::channel();
+    let (report, reported) = mpsc::channel();
     thread::scope(|scope| {
         let reflector = scope.spawn(|| {
             let opened = open(&plan.far, SocketAddr::new(plan.to, plan.port));
@@ -88,10 +88,10 @@ pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Report, LiveError> {
                 Ok((socket, address)) => (Some(socket), Ok(address)),
                 Err(error) => (None, Err(error)),
             };
-            let _ = tell.send(answer);
+            let _ = report.send(answer);
             socket.map_or(Ok(Vec::new()), |socket| reflect(&socket, plan.count, &stop))
         });
-        let address = told.recv().map_err(|_| LiveError::Panicked("reflector"))?;
+        let address = reported.recv().map_err(|_| LiveError::Panicked("reflector"))?;
         let sender = scope.spawn(|| address.and_then(|address| send(plan, address, length, cancel)));
         let sent = sender.join().map_err(|_| LiveError::Panicked("sender"))?;
         over.store(true, Ordering::Relaxed);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_or_tells_another_time_is_none() {
+    fn what_is_short_or_reports_another_time_is_none() {
         let mut packet = [0; LEN];
         REQUEST.encode(&mut packet);
         assert_eq!(Request::decode(&packet[..LEN - 1]), None);

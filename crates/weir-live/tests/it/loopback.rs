@@ -24,7 +24,7 @@ fn address(host: u8) -> SocketAddrV4 {
 /// Ten times as long as most schedules below: a sender without real-time priority may be late on a busy machine.
 const AMPLE: Span = Span::from_ms(2_000);
 
-/// What is told to end earlier; a test that waited for its end would be killed as hung.
+/// What is asked to end earlier; a test that waited for its end would be killed as hung.
 const A_LONG_TRIAL: Span = Span::from_ms(600_000);
 
 fn plan(host: u8, duration: Span) -> Plan {
@@ -91,7 +91,7 @@ fn a_load_beyond_the_sender_ends_and_says_how_much_was_unsent() {
 }
 
 #[test]
-fn drops_of_the_receivers_own_socket_are_told_apart() {
+fn drops_of_the_receivers_own_socket_are_distinguished() {
     let mut plan = plan(3, Span::from_ms(50));
     plan.receive_buffer = Bytes::new(4_096);
     let report = measure(&plan, Span::from_us(2), 25_000).expect("a trial");

@@ -104,7 +104,7 @@ impl ControlPlan {
         })
     }
 
-    /// Lays the way back of every flow of which somebody may notify the sender behind the routes: `wanted` is told its
+    /// Lays the way back of every flow of which somebody may notify the sender behind the routes: `wanted` receives its
     /// place and the ports that it passes.
     pub(crate) fn lay_ways_back(
         &mut self,

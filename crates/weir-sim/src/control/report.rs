@@ -1,4 +1,4 @@
-//! What is told of congestion management at the end of a run.
+//! What is reported of congestion management at the end of a run.
 
 use weir_core::spec::LevelProbe;
 use weir_core::units::{Bytes, Time};

@@ -95,8 +95,9 @@ mod tests {
         spread.go(us(6), (2, 3));
         spread.go(us(7), (7, 3));
         let rows = spread.totals(us(10));
-        let told: Vec<_> = rows.iter().map(|row| (row.port, row.cause, row.root, row.depth, row.time.ps())).collect();
-        assert_eq!(told, [(2, 4, 9, 3, 3_000_000), (4, 5, 9, 2, 8_000_000), (5, 9, 9, 1, 9_000_000)]);
+        let reported: Vec<_> =
+            rows.iter().map(|row| (row.port, row.cause, row.root, row.depth, row.time.ps())).collect();
+        assert_eq!(reported, [(2, 4, 9, 3, 3_000_000), (4, 5, 9, 2, 8_000_000), (5, 9, 9, 1, 9_000_000)]);
     }
 
     #[test]

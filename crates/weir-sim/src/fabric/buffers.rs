@@ -20,7 +20,7 @@ impl Fabric<'_> {
         self.plan_task(port, self.now, Task::Empty);
     }
 
-    /// The host may take a frame out of its buffer; returns the agent that is to be told of it.
+    /// The host may take a frame out of its buffer; returns the agent that is to be notified.
     pub(crate) fn empty_buffer(&mut self, port: u32) -> Option<u32> {
         let now = self.now;
         let taken = self.first_due(port).filter(|&(at, ..)| at <= now).map(|(_, start, tx, id)| {

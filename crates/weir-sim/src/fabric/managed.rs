@@ -10,7 +10,7 @@ impl Fabric<'_> {
     /// What the queues of a port want to know of a frame.
     pub(crate) fn label(&self, id: FrameId) -> Label {
         let flow = self.frames[id].flow;
-        // Messages are told apart by their connections.
+        // Messages are distinguished by their connections.
         let end = self.frames.end(id).map_or(0, |end| u64::from(end) + 1);
         Label { flow: end << 32 | u64::from(flow), ecn: self.ecn_of(id), class: self.plan.flows[flow as usize].class }
     }

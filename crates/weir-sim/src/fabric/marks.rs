@@ -1,4 +1,4 @@
-//! Queues that mark frames, and receivers that tell the senders of marked ones.
+//! Queues that mark frames, and receivers that report marked ones to the senders.
 //!
 //! A segment of TCP carries its mark in its body, and TCP answers it. Data without a body is ECN-capable where the
 //! host that sends it has limiters of DCQCN; the receiver of its marks then notifies that host.

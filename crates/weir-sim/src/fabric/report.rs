@@ -1,4 +1,4 @@
-//! What is told of congestion management at the end of a run.
+//! What is reported of congestion management at the end of a run.
 
 use std::collections::BTreeMap;
 
@@ -121,7 +121,7 @@ impl Fabric<'_> {
                 totals.queue_levels.extend(levels.bins().map(|(low, high, time)| (port, low, high, time)));
             }
         }
-        // The limiter of a pair of hosts is told with the first flow between them.
+        // The limiter of a pair of hosts is reported with the first flow between them.
         let first = if plan.is_switched() { plan.first_flows() } else { BTreeMap::new() };
         let flow_of =
             |host: u32, key: u32| if plan.is_switched() { first.get(&(host, key)).copied() } else { Some(key) };

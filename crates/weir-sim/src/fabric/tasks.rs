@@ -25,7 +25,7 @@ impl Fabric<'_> {
     }
 
     /// The timer of a port runs out: does its tasks that are due, in the order in which they were entered, until an agent is
-    /// to be told of a frame, which is returned.
+    /// to be notified of a frame, which is returned.
     #[cold]
     pub(crate) fn on_port_timer(&mut self, port: u32) -> Option<u32> {
         let now = self.now;

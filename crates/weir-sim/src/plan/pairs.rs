@@ -60,7 +60,7 @@ impl Plan {
         if self.is_switched { self.target(pair) } else { pair }
     }
 
-    /// The flows that are told of.
+    /// The flows that are reported.
     pub(crate) fn counted_flows(&self) -> &[Flow] {
         if self.pairs.is_none() { &self.flows } else { &[] }
     }

@@ -45,7 +45,7 @@ struct Bursts {
 /// No burst is arriving.
 const CLOSED: u32 = u32::MAX;
 
-/// Whose deliveries a series tells.
+/// Whose deliveries a series reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Of {
     Group(u32),

@@ -21,7 +21,7 @@ impl Cell {
         Cell(u64::from(source) << SOURCE)
     }
 
-    /// A cell of the same source. This one tells no more than the source.
+    /// A cell of the same source. This one reports no more than the source.
     #[inline]
     pub(super) fn made(self, born: u32, to: u16, is_last: bool) -> Cell {
         let last = if is_last { LAST } else { 0 };

@@ -118,7 +118,7 @@ impl Outlets {
         }
     }
 
-    /// Whether a slow output may serve a cell in this slot; asked once a slot. `waits` tells whether one waits.
+    /// Whether a slow output may serve a cell in this slot; asked once a slot. `waits` says whether one waits.
     pub(super) fn serves(&mut self, host: usize, waits: bool) -> bool {
         let credit = &mut self.credit[host];
         *credit += self.rate[host];
@@ -134,7 +134,7 @@ impl Outlets {
         }
     }
 
-    /// The host behind each buffer takes what it may. `taken` is told each cell, `turned` each host whose link is to be
+    /// The host behind each buffer takes what it may. `taken` receives each cell, `turned` each host whose link is to be
     /// held or released.
     pub(super) fn take(&mut self, mut taken: impl FnMut(Cell), mut turned: impl FnMut(usize, bool)) {
         for i in 0..self.buffered.len() {

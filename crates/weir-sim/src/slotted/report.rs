@@ -239,13 +239,13 @@ pub(super) fn take_series(all: &mut [Series], totals: &mut Totals) {
     }
 }
 
-/// Tells of every cell that is somewhere, and how many of its kind follow it there.
-fn everywhere(kernel: &Kernel, mut tell: impl FnMut(Cell, u32)) {
-    kernel.adapters.waiting(&mut tell);
+/// Reports every cell that is somewhere, and how many of its kind follow it there.
+fn everywhere(kernel: &Kernel, mut report: impl FnMut(Cell, u32)) {
+    kernel.adapters.waiting(&mut report);
     let flying = kernel.flights.iter().flatten().map(|flight| flight.cell);
     let stranded = kernel.stranded.iter().copied();
     let others = kernel.queues.all_waiting().chain(flying).chain(stranded).chain(kernel.outlets.waiting());
-    others.for_each(|cell| tell(cell, 1));
+    others.for_each(|cell| report(cell, 1));
 }
 
 /// Checks that each flow adds up.
@@ -354,7 +354,7 @@ fn control_intervals(kernel: &Kernel) -> Vec<ControlInterval> {
     rows
 }
 
-/// The series of the limiters of a pair of hosts are told with the first flow between them.
+/// The series of the limiters of a pair of hosts are reported with the first flow between them.
 fn limiter_rows(kernel: &mut Kernel, plan: &Plan) -> Vec<(u32, Vec<LimiterInterval>)> {
     let first = plan.first_flows();
     let mut rows = Vec::new();
@@ -369,7 +369,7 @@ fn limiter_rows(kernel: &mut Kernel, plan: &Plan) -> Vec<(u32, Vec<LimiterInterv
     rows
 }
 
-/// The limiter of a pair of hosts is told with the first flow between them.
+/// The limiter of a pair of hosts is reported with the first flow between them.
 fn reaction_points(kernel: &mut Kernel, plan: &Plan) -> Vec<(u32, Meter)> {
     let end = kernel.end;
     if plan.flows.is_empty() {

@@ -1,6 +1,6 @@
 //! Which lane of a switch leads on.
 //!
-//! A switch tells the hosts below it, which follow each other, from all others. Switches of one level choose alike: so they
+//! A switch distinguishes the hosts below it, which follow each other, from all others. Switches of one level choose alike: so they
 //! have rows of choices in common, each counted from a first lane, and all rows of a large network fit into a cache.
 
 use weir_core::network::Topology;

@@ -306,37 +306,37 @@ impl Sources {
         })
     }
 
-    /// What hosts with one source each sent in the slots `from .. to`, once: tells the host of a cell, or of many, how many they
-    /// are, and where the last one goes. Who is told of twice is told where the last one goes the second time.
-    pub(super) fn passed(&mut self, from: u32, to: u32, mut tell: impl FnMut(usize, u32, u16)) {
+    /// What hosts with one source each sent in the slots `from .. to`, once: reports the host of a cell, or of many, how many they
+    /// are, and where the last one goes. Who is reported twice is reported with where the last one goes the second time.
+    pub(super) fn passed(&mut self, from: u32, to: u32, mut report: impl FnMut(usize, u32, u16)) {
         let is_all = (from, to) == (self.batch.from, self.batch.to);
         let mut senders = 0;
         if is_all {
             for (&(made, last), &host) in self.batch.made.iter().zip(&self.host_of).filter(|((made, _), _)| *made > 0) {
-                tell(host.into(), made, last);
+                report(host.into(), made, last);
                 senders += 1;
             }
             if self.batch.is_changed {
-                self.find_last(senders, tell);
+                self.find_last(senders, report);
             }
             return;
         }
         for slot in from..to {
             for &cell in self.cells(self.slot(slot)) {
-                tell(self.host_of[usize::from(cell.source())].into(), 1, cell.to());
+                report(self.host_of[usize::from(cell.source())].into(), 1, cell.to());
             }
         }
     }
 
-    /// Tells where the last cell goes of each of so many hosts. The batch is used up.
-    fn find_last(&mut self, mut senders: usize, mut tell: impl FnMut(usize, u32, u16)) {
+    /// Reports where the last cell goes of each of so many hosts. The batch is used up.
+    fn find_last(&mut self, mut senders: usize, mut report: impl FnMut(usize, u32, u16)) {
         let row = self.host_of.len();
         let Batch { cells, ends, made, from, to, .. } = &mut self.batch;
         for number in (0..(*to - *from) as usize).rev() {
             for &cell in cells[number * row..ends[number] as usize].iter().rev() {
                 let source = usize::from(cell.source());
                 if mem::take(&mut made[source].0) > 0 {
-                    tell(self.host_of[source].into(), 0, cell.to());
+                    report(self.host_of[source].into(), 0, cell.to());
                     senders -= 1;
                 }
             }

@@ -38,14 +38,14 @@ pub(super) struct Output {
     /// Most that waits while one more is taken: the limit, and the one that this slot serves.
     most: u32,
     waits: Integral<Slots>,
-    /// The link by which each cell of the ring came, where inputs are told apart.
+    /// The link by which each cell of the ring came, where inputs are distinguished.
     inputs: [u32; RING],
     cells: [Cell; RING],
 }
 
 /// Cells in the ring of an output; those behind them wait elsewhere.
 const RING: usize = 8;
-/// The same on a star whose inputs are not told apart, where the rings of all outputs stay in the first cache.
+/// The same on a star whose inputs are not distinguished, where the rings of all outputs stay in the first cache.
 const WIDE_RING: usize = 16;
 
 /// Whether the rings are wide ones.
@@ -96,7 +96,7 @@ pub(super) struct Memory {
     pub(super) marks: Watermarks<u32>,
 }
 
-/// Where a link leads to, and the cells that came by it and wait, where inputs are told apart.
+/// Where a link leads to, and the cells that came by it and wait, where inputs are distinguished.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Input {
     /// The switch, counted among switches; [`NONE`] for a host.
@@ -123,7 +123,7 @@ pub(super) struct Queues {
     pub(super) memories: Vec<Memory>,
     /// By link.
     pub(super) inputs: Vec<Input>,
-    /// Whether inputs are told apart.
+    /// Whether inputs are distinguished.
     pub(super) by_input: bool,
 }
 

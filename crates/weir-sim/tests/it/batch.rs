@@ -73,7 +73,7 @@ fn progress_ends_at_its_total() {
 }
 
 #[test]
-fn what_the_first_run_counts_is_told_while_it_goes_on_and_changes_nothing() {
+fn what_the_first_run_counts_is_reported_while_it_goes_on_and_changes_nothing() {
     let plan = Plan::new(random_load(Span::from_ms(200))).expect("a legal spec");
     let (silent, watched) = (Progress::new(), Progress::with_news());
     let plain = simulate(&plan, &[1, 2], 2, &silent).expect("lawful runs");

@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn ports_and_flows_tell_of_the_same_frames(spec in any_scenario(), seed: u64) {
+    fn ports_and_flows_report_the_same_frames(spec in any_scenario(), seed: u64) {
         let totals = run(&spec, seed);
         let duration = spec.run.duration_ps.ps();
         let mut dropped = vec![0; totals.ports.len()];

@@ -156,7 +156,7 @@ fn a_backlog_at_a_host_is_accounted_without_being_kept() {
 }
 
 #[test]
-fn delays_are_told_from_generation_to_delivery() {
+fn delays_are_distinguished_from_generation_to_delivery() {
     let mut spec = one_way(600, Span::from_us(10));
     spec.record.delays = true;
     let totals = run(&spec, 1);

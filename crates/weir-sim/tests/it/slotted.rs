@@ -270,7 +270,7 @@ fn sources_that_draw_ahead_draw_the_same() {
 }
 
 #[test]
-fn a_run_that_draws_ahead_ends_when_it_is_told_to() {
+fn a_run_that_draws_ahead_ends_when_it_is_reported_to() {
     let mut benchmark = Benchmark::single_stage(32);
     benchmark.slots = 50_000_000;
     let plan = Plan::new(benchmark.spec()).expect("a legal spec");

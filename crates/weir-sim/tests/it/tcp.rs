@@ -57,7 +57,7 @@ fn a_connection_that_its_window_limits_carries_a_window_in_each_round_trip() {
         let rtt = RTT + (FRAME + 70) as f64 * 8.0 * (1e-9 + 2.0 * 1e-10);
         let expected = (buffer.count() as f64 / rtt * 3.0).min(3e9 / 8.0 * SEGMENT as f64 / FRAME as f64);
         let ratio = (rows[3].acked - rows[0].acked).count() as f64 / expected;
-        // A window more or less at either end; windows are told in steps of the scale.
+        // A window more or less at either end; windows are advertised in steps of the scale.
         assert!((ratio - 1.0).abs() < 0.01, "{segments} segments: {ratio}");
         assert_eq!(totals.connections[0].sender.retransmits, 0);
         assert_eq!(totals.drops, []);
@@ -209,7 +209,7 @@ fn threads_and_looking_change_nothing_and_seeds_only_what_is_drawn() {
 }
 
 #[test]
-fn a_fault_in_the_settings_is_told_with_its_place() {
+fn a_fault_in_the_settings_is_reported_with_its_place() {
     let fault = |change: &dyn Fn(&mut Connections)| {
         let mut spec = dumbbell(2, Span::from_ms(10));
         change(tcp(&mut spec));

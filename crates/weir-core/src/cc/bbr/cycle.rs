@@ -22,7 +22,7 @@ pub(super) struct Cycle {
     prev_precautionary: bool,
 }
 
-/// What acknowledgements tell about.
+/// What acknowledgements report.
 ///
 /// Source: BBR draft, 2.14.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl Bbr {
         }
     }
 
-    /// Follows what acknowledgements tell about, and raises the volume that losses allow; whether it changed the state.
+    /// Follows what acknowledgements report, and raises the volume that losses allow; whether it changed the state.
     ///
     /// Source: BBR draft, 5.3.3.9, `AdaptLongTermModel`.
     fn adapt_longterm(&mut self, sample: &Sample) -> bool {

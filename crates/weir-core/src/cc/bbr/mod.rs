@@ -100,7 +100,7 @@ pub struct Bbr {
     has_rtt: bool,
     /// Whether losses are being repaired.
     repairs: bool,
-    /// Of the losses that are being repaired, or are told of before that begins.
+    /// Of the losses that are being repaired, or are reported before that begins.
     undo: Option<Undo>,
     idle_restart: bool,
     /// `BBR.drain_start_round`.

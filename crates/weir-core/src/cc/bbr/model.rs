@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_of_losses_ends_when_something_arrives_that_was_sent_after_the_first_and_has_those_that_it_tells_of() {
+    fn a_round_of_losses_ends_when_something_arrives_that_was_sent_after_the_first_and_has_those_that_it_reports() {
         let mut model = Model::new();
         model.start(Time::ZERO, Some(RTT));
         acknowledge(&mut model, &sample(0, 10_000, 10_000));
@@ -315,7 +315,7 @@ mod tests {
         assert!(!model.note_loss(Bytes::new(22_000)), "it is not the first");
         assert!(!acknowledge(&mut model, &sample(19_999, 23_000, 5_000)));
         assert_eq!(model.bw(), Rate::from_bps(8_000_000), "the round is not over");
-        // A loss of which the acknowledgement tells that ends the round belongs to it.
+        // A loss of which the acknowledgement reports that ends the round belongs to it.
         assert!(!model.note_loss(Bytes::new(26_000)));
         assert!(acknowledge(&mut model, &sample(20_000, 26_000, 5_000)));
         assert_eq!(model.bw(), Rate::from_bps(5_600_000), "0.7 of what it was");

@@ -17,7 +17,7 @@ impl Bbr {
     /// An episode of losses begins, unless one is under way.
     ///
     /// Source: BBR draft, 5.5.11.1, `SaveStateUponLoss`. DEVIATION: the pseudocode saves again with the first loss of each
-    /// round trip, and when losses begin to be repaired, which is after the first of them was told of here: what would be
+    /// round trip, and when losses begin to be repaired, which is after the first of them was reported here: what would be
     /// saved then has been reduced.
     pub(super) fn save_state(&mut self) {
         self.save_cwnd();

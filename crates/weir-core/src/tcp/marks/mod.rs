@@ -1,7 +1,7 @@
-//! What the two ends of a connection tell each other of marks.
+//! What the two ends of a connection report to each other of marks.
 //!
 //! Three ways: the receiver echoes a mark until the sender says that it has reduced its window (RFC 3168); it says of each
-//! run of packets whether they were marked (RFC 8257); or it counts packets and bytes by mark, and tells the counters
+//! run of packets whether they were marked (RFC 8257); or it counts packets and bytes by mark, and reports the counters
 //! (AccECN, RFC 9768). Which one is agreed on in the handshake; the second one cannot be distinguished from the first by the sender.
 //!
 //! Reading order: this file (settings, handshake), `receiver` (counts and echoes), `sender` (reads them).
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_tells_how_the_syn_arrived_and_each_of_them_is_understood() {
+    fn an_answer_reports_how_the_syn_arrived_and_each_of_them_is_understood() {
         for (ecn, answer) in [(Ecn::NotEct, 2), (Ecn::Ect1, 3), (Ecn::Ect0, 4), (Ecn::Ce, 6)] {
             assert_eq!(Feedback::Accurate.answer(ecn), bits(answer));
             assert_eq!(EcnSupport::Accurate.conclude(bits(answer)), Feedback::Accurate);

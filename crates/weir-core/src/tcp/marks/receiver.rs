@@ -3,7 +3,7 @@
 use super::{Ecn, EcnConfig, EcnSupport, FIRST_BYTES, FIRST_PACKETS, Feedback};
 use crate::tcp::segment::{ByteCounts, Flags, Segment};
 
-/// What the receiver of data has seen, and still has to tell.
+/// What the receiver of data has seen, and still has to report.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiverMarks {
     support: EcnSupport,
@@ -30,7 +30,7 @@ struct Counts {
 /// Marks since the last acknowledgement that make another one due.
 ///
 /// Source: RFC 9768, 3.2.2.5.1 (n).
-const MOST_UNTOLD: u64 = 2;
+const MOST_UNREPORTED: u64 = 2;
 
 impl ReceiverMarks {
     pub(crate) fn new(config: &EcnConfig) -> ReceiverMarks {
@@ -55,10 +55,10 @@ impl ReceiverMarks {
     ///
     /// Source: RFC 8257, 3.2 (of what it lets an implementation choose: two acknowledgements).
     pub(crate) fn begins_run(&self, feedback: Feedback, segment: &Segment) -> bool {
-        self.tells_runs(feedback) && (segment.ecn == Ecn::Ce) != self.echo
+        self.reports_runs(feedback) && (segment.ecn == Ecn::Ce) != self.echo
     }
 
-    fn tells_runs(&self, feedback: Feedback) -> bool {
+    fn reports_runs(&self, feedback: Feedback) -> bool {
         feedback == Feedback::Classic && self.support == EcnSupport::Dctcp
     }
 
@@ -67,7 +67,7 @@ impl ReceiverMarks {
         let marked = segment.ecn == Ecn::Ce;
         match feedback {
             Feedback::None => false,
-            Feedback::Classic if self.tells_runs(feedback) => std::mem::replace(&mut self.echo, marked) != marked,
+            Feedback::Classic if self.reports_runs(feedback) => std::mem::replace(&mut self.echo, marked) != marked,
             Feedback::Classic => {
                 // Source: RFC 3168, 6.1.3.
                 self.echo = marked || self.echo && !segment.flags.has(Flags::CWR);
@@ -95,11 +95,11 @@ impl ReceiverMarks {
             }
         }
         let unreported = self.counts.ce_packets - self.reported.ce_packets;
-        marked && (!was_marked || unreported >= MOST_UNTOLD)
+        marked && (!was_marked || unreported >= MOST_UNREPORTED)
     }
 
     /// What an acknowledgement says of marks: bits of its header, and counters for its option.
-    pub(crate) fn tell(&mut self, feedback: Feedback) -> (Flags, Option<ByteCounts>) {
+    pub(crate) fn report(&mut self, feedback: Feedback) -> (Flags, Option<ByteCounts>) {
         match feedback {
             Feedback::None => (Flags::NONE, None),
             Feedback::Classic => (Flags::NONE.with_if(self.echo, Flags::ECE), None),
@@ -112,7 +112,7 @@ impl ReceiverMarks {
         }
     }
 
-    /// The counters that an option tells: that of the codepoint which the sender uses, and that of marks once there was one.
+    /// The counters that an option reports: that of the codepoint which the sender uses, and that of marks once there was one.
     ///
     /// Source: RFC 9768, 3.2.3.3.
     fn bytes(&self) -> ByteCounts {
@@ -158,7 +158,7 @@ mod tests {
         let mut marks = marks(EcnSupport::Classic);
         let mut echo = |ecn, flags: Flags| {
             marks.on_data(Feedback::Classic, &packet(0, ecn, flags), 1);
-            marks.tell(Feedback::Classic).0.has(Flags::ECE)
+            marks.report(Feedback::Classic).0.has(Flags::ECE)
         };
         let ack = Flags::ACK;
         assert!(!echo(Ecn::Ect0, ack));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_each_run_of_packets_is_told_by_itself() {
+    fn the_state_of_each_run_of_packets_is_reported_by_itself() {
         let mut marks = marks(EcnSupport::Dctcp);
         let states = [Ecn::Ect0, Ecn::Ce, Ecn::Ce, Ecn::Ect0, Ecn::Ect0];
         assert_eq!(prompts(&mut marks, Feedback::Classic, &states), [false, true, false, true, false]);
@@ -184,7 +184,7 @@ mod tests {
             let segment = packet(place, ecn, Flags::ACK);
             let is_due = marks.on_data(Feedback::Accurate, &segment, segment.seq);
             if is_due {
-                marks.tell(Feedback::Accurate);
+                marks.report(Feedback::Accurate);
             }
             is_due
         };
@@ -194,17 +194,17 @@ mod tests {
     }
 
     #[test]
-    fn counters_tell_packets_in_three_bits_and_bytes_by_codepoint() {
+    fn counters_report_packets_in_three_bits_and_bytes_by_codepoint() {
         let mut marks = marks(EcnSupport::Accurate);
-        assert_eq!(marks.tell(Feedback::Accurate), (Flags::of_ace(5), None), "nothing has changed");
+        assert_eq!(marks.report(Feedback::Accurate), (Flags::of_ace(5), None), "nothing has changed");
         prompts(&mut marks, Feedback::Accurate, &[Ecn::Ect1, Ecn::Ect1]);
-        assert_eq!(marks.tell(Feedback::Accurate), (Flags::of_ace(5), Some(ByteCounts::new(true, 2001, None))));
+        assert_eq!(marks.report(Feedback::Accurate), (Flags::of_ace(5), Some(ByteCounts::new(true, 2001, None))));
         prompts(&mut marks, Feedback::Accurate, &[Ecn::Ce, Ecn::Ce, Ecn::Ce]);
-        let (flags, option) = marks.tell(Feedback::Accurate);
+        let (flags, option) = marks.report(Feedback::Accurate);
         assert_eq!(flags, Flags::of_ace(0), "5 + 3 = 8");
         assert_eq!(option, Some(ByteCounts::new(true, 2001, Some(3000))));
         // What has arrived before does not count.
         marks.on_data(Feedback::Accurate, &packet(0, Ecn::Ce, Flags::ACK), 5001);
-        assert_eq!(marks.tell(Feedback::Accurate), (Flags::of_ace(0), None));
+        assert_eq!(marks.report(Feedback::Accurate), (Flags::of_ace(0), None));
     }
 }

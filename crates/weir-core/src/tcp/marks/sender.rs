@@ -14,7 +14,7 @@ pub(crate) struct SenderMarks {
     segment: u64,
 }
 
-/// What an acknowledgement tells beside its counters.
+/// What an acknowledgement reports beside its counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct News {
     /// Segments that are newly known to have arrived, in order or not.
@@ -35,9 +35,9 @@ impl SenderMarks {
         self.packets - FIRST_PACKETS
     }
 
-    /// Bytes of data of which an acknowledgement tells that they were marked.
+    /// Bytes of data which an acknowledgement reports as marked.
     ///
-    /// One that brings nothing new is superseded, or will be: its counters come again. So is one that tells of more marks than
+    /// One that brings nothing new is superseded, or will be: its counters come again. So is one that reports more marks than
     /// packets, without progress: it was overtaken.
     ///
     /// Source: RFC 9768, 3.2.2.2 and 3.2.3.1. DEVIATION: where the bytes are reported, so many packets are marked as carry them at
@@ -78,7 +78,7 @@ fn at_least(least: u64, bound: u64) -> u64 {
     least + bound.saturating_sub(least).next_multiple_of(ACE)
 }
 
-/// The greatest number up to all `segments` that the field leaves open; but what it tells at least in any case.
+/// The greatest number up to all `segments` that the field leaves open; but what it reports at least in any case.
 ///
 /// Source: RFC 9768, appendix A.2.1 (dSafer.cep).
 fn safest(least: u64, segments: u64) -> u64 {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_field_alone_tells_up_to_seven_marks_and_the_safest_number_of_more() {
+    fn the_field_alone_reports_up_to_seven_marks_and_the_safest_number_of_more() {
         let mut marks = SenderMarks::new(LEN);
         assert_eq!(marks.read(&ack(5, None), &news(2)), 0);
         assert_eq!((marks.read(&ack(7, None), &news(2)), marks.packets()), (2 * LEN, 2));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_tell_how_often_the_field_has_wrapped() {
+    fn bytes_report_how_often_the_field_has_wrapped() {
         let mut marks = SenderMarks::new(LEN);
         assert_eq!((marks.read(&ack(5 + 9, Some(9 * LEN)), &news(20)), marks.packets()), (9 * LEN, 9));
         assert_eq!((marks.read(&ack(5 + 9, Some(9 * LEN)), &news(20)), marks.packets()), (0, 9));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_that_was_overtaken_tells_nothing() {
+    fn an_acknowledgement_that_was_overtaken_says_nothing() {
         let mut marks = SenderMarks::new(LEN);
         marks.read(&ack(10, None), &news(6));
         let late = News { in_order: false, ..news(1) };

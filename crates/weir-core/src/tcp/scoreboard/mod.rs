@@ -35,7 +35,7 @@ struct Sent {
     resent: u32,
 }
 
-/// What an acknowledgement told of segments.
+/// What an acknowledgement reported of segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Delivered {
     /// Numbers acknowledged in order.
@@ -77,7 +77,7 @@ pub(crate) struct Scoreboard {
     nxt: u64,
     /// Bytes that have arrived out of order.
     sacked: u64,
-    /// Bytes taken for arrived from duplicate acknowledgements, when these tell no more.
+    /// Bytes taken for arrived from duplicate acknowledgements, when these report no more.
     assumed: u64,
     /// Bytes of segments below `lost_below` that have not arrived.
     lost: u64,
@@ -173,7 +173,7 @@ impl Scoreboard {
         self.sent.len() == 1
     }
 
-    /// What an acknowledgement tells, before it is read.
+    /// What an acknowledgement reports, before it is read.
     #[inline]
     pub(crate) fn news(&self) -> Delivered {
         Delivered { arrived_below: self.top[0], ..Delivered::default() }

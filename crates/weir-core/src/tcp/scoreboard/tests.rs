@@ -172,7 +172,7 @@ fn a_segment_acknowledged_in_part_is_outstanding_as_a_whole() {
 }
 
 proptest! {
-    /// Whatever is told in which order: the sums are those of the segments, losses only grow, and nothing that has
+    /// Whatever is reported in which order: the sums are those of the segments, losses only grow, and nothing that has
     /// arrived is sent again.
     #[test]
     fn the_sums_are_those_of_the_segments(

@@ -1,4 +1,4 @@
-//! What acknowledgements tell a sender.
+//! What acknowledgements report to a sender.
 
 use crate::cc::{Acked, Cause, CongestionControl, SenderEvent};
 use crate::tcp::config::{LostRetransmissions, Recovery};
@@ -21,7 +21,7 @@ impl Sender {
             //
             // Source: RFC 6928, 2.
             if self.counters.retransmits > 1 {
-                self.tell_rarely(now, &SenderEvent::LostSyn);
+                self.report_rarely(now, &SenderEvent::LostSyn);
             }
         }
         self.begin(now, answer);
@@ -47,7 +47,7 @@ impl Sender {
         if let Some(rack) = &mut self.rack {
             rack.on_established(self.rtt.srtt());
         }
-        self.tell_rarely(now, &SenderEvent::Established { rtt: self.rtt.srtt() });
+        self.report_rarely(now, &SenderEvent::Established { rtt: self.rtt.srtt() });
     }
 
     /// Begins a connection that is there already: both ends have agreed, and know that a round trip takes `rtt`.
@@ -90,7 +90,7 @@ impl Sender {
         }
         let window = u64::from(segment.window) << self.window_scale;
         self.window_end = self.window_end.max(segment.ack + window);
-        // What lies behind a repair has waited at the receiver for it, unless it is told of only now out of order.
+        // What lies behind a repair has waited at the receiver for it, unless it is reported only now out of order.
         let measures = in_order.is_none() || news.last_once > once_in_order;
         let rtt = self.sample(now, news.last_once.filter(|_| measures));
         if news.acked > 0 {
@@ -108,7 +108,7 @@ impl Sender {
         } else {
             (self.detect(now, &news, is_duplicate, news.acked > 0), None)
         };
-        self.tell_losses(now);
+        self.report_losses(now);
         // What ends a reduction belongs to it: RFC 6582, 3.2, step 3.
         let reduces = repaired.is_some() || self.reduction.is_some();
         self.change_phase(now, lost, marks.is_echo, news.bytes);
@@ -116,7 +116,7 @@ impl Sender {
             self.answer_probe(now, flight);
         }
         let may_grow = !reduces && matches!(self.phase, Phase::Open | Phase::Loss);
-        self.tell_marks(now, marks);
+        self.report_marks(now, marks);
         if let Some(reduction) = &mut self.reduction {
             let goes_well = news.acked > 0 && !lost && self.counters.lost_retransmits == again_before;
             if news.bytes == 0 && lost && self.rules.sack {
@@ -138,9 +138,9 @@ impl Sender {
                 rtt,
                 may_grow,
             };
-            self.tell(now, &SenderEvent::Ack(event));
+            self.report(now, &SenderEvent::Ack(event));
             if self.sampler.is_some() {
-                self.tell_sample(now, &news, rtt);
+                self.report_sample(now, &news, rtt);
             }
         }
     }
@@ -166,7 +166,7 @@ impl Sender {
         {
             let received = stamps.read(now, segment.ts_val);
             if self.times_segments {
-                self.tell_rarely(now, &SenderEvent::Arrived { number: segment.ack, received });
+                self.report_rarely(now, &SenderEvent::Arrived { number: segment.ack, received });
             }
         }
     }
@@ -203,7 +203,7 @@ impl Sender {
         if !self.rules.sack {
             let third = is_duplicate && self.duplicates == 3 && self.phase == Phase::Open;
             let partial = progress && self.phase == Phase::Recovery && self.board.una() < self.recover;
-            // Duplicates of what was sent before the last recovery or timeout ended tell nothing (RFC 6582, 3.2).
+            // Duplicates of what was sent before the last recovery or timeout ended say nothing (RFC 6582, 3.2).
             return ((third && self.board.una() > self.recover) || partial) && self.board.lose_first();
         }
         if self.rules.lost_retransmissions == LostRetransmissions::Detect
@@ -235,9 +235,9 @@ impl Sender {
             self.phase = Phase::Open;
             if self.doubt.take().is_some_and(|doubt| doubt.is_confirmed()) {
                 self.counters.spurious_recoveries += 1;
-                self.tell_rarely(now, &SenderEvent::Spurious);
+                self.report_rarely(now, &SenderEvent::Spurious);
             }
-            self.tell_rarely(now, &SenderEvent::Repaired);
+            self.report_rarely(now, &SenderEvent::Repaired);
         }
         match self.phase {
             Phase::Open | Phase::Reduced if lost || (self.phase == Phase::Open && self.board.has_lost()) => {
@@ -258,7 +258,7 @@ impl Sender {
     /// The window is again that of the controller, as large as the reduction has left it.
     pub(super) fn end_reduction(&mut self, now: Time) {
         if let Some(reduction) = self.reduction.take() {
-            self.tell_rarely(now, &SenderEvent::Recovered { window: reduction.last_window() });
+            self.report_rarely(now, &SenderEvent::Recovered { window: reduction.last_window() });
         }
     }
 
@@ -268,7 +268,7 @@ impl Sender {
         // A reduction that is under way is not made twice.
         if self.phase == Phase::Open {
             let flight = self.flight();
-            self.tell_rarely(now, &SenderEvent::Congestion { cause, flight });
+            self.report_rarely(now, &SenderEvent::Congestion { cause, flight });
         }
         if !self.control.needs().model {
             let recovery = match (phase, self.rules.recovery) {
@@ -310,7 +310,7 @@ impl Sender {
         }
     }
 
-    /// `once`: of the segments that arrived now and were sent once, the last one, if it tells a round-trip time.
+    /// `once`: of the segments that arrived now and were sent once, the last one, if it shows a round-trip time.
     ///
     /// Source: RFC 6298, 3 (Karn's algorithm).
     #[inline]

@@ -1,6 +1,6 @@
 //! A receiver that has no room, and pacing.
 
-use crate::tcp::MAX_RTO;
+use crate::tcp::rtt::MAX_RTO;
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::{Forced, Sender};
 use crate::units::{Bytes, Span, Time};

@@ -32,11 +32,11 @@ impl Sender {
     /// Source: RFC 8985, 7.4.2; RFC 5681, 4.3 (the losses of a window are one signal).
     pub(super) fn answer_probe(&mut self, now: Time, flight: Bytes) {
         if self.phase == Phase::Open {
-            self.tell_rarely(now, &SenderEvent::Congestion { cause: Cause::Loss, flight });
+            self.report_rarely(now, &SenderEvent::Congestion { cause: Cause::Loss, flight });
             if !self.control.needs().model {
-                self.tell_rarely(now, &SenderEvent::Recovered { window: self.threshold() });
+                self.report_rarely(now, &SenderEvent::Recovered { window: self.threshold() });
             }
-            self.tell_rarely(now, &SenderEvent::Repaired);
+            self.report_rarely(now, &SenderEvent::Repaired);
         }
     }
 
@@ -59,7 +59,7 @@ impl Sender {
         self.on_persist(now);
         if self.rack.as_ref().is_some_and(|rack| now >= rack.reorder_at) {
             let lost = self.find_late(now);
-            self.tell_losses(now);
+            self.report_losses(now);
             self.change_phase(now, lost, false, 0);
             if let Some(reduction) = self.reduction.as_mut().filter(|_| lost) {
                 reduction.on_lost(self.board.pipe());

@@ -1,4 +1,4 @@
-//! What a sender is told of marks, and tells its controller.
+//! What a sender learns of marks, and reports to its controller.
 
 use crate::cc::{CongestionControl, Marks, SenderEvent};
 use crate::tcp::marks::{Feedback, News, SenderMarks};
@@ -8,7 +8,7 @@ use crate::tcp::sender::{Phase, Sender};
 use crate::units::{Bytes, Time};
 
 impl Sender {
-    /// The receiver has answered: how it will tell of marks.
+    /// The receiver has answered: how it will report marks.
     pub(super) fn agree_on_marks(&mut self, answer: &Segment) {
         self.feedback = self.rules.ecn.conclude(answer.flags);
         if self.control.needs().counters && self.feedback != Feedback::Accurate {
@@ -21,7 +21,7 @@ impl Sender {
         }
     }
 
-    /// What an acknowledgement tells of marks, before anything follows from it.
+    /// What an acknowledgement reports of marks, before anything follows from it.
     #[inline]
     pub(super) fn read_marks(&mut self, segment: &Segment, news: &Delivered) -> Marks {
         match self.feedback {
@@ -39,8 +39,8 @@ impl Sender {
     fn read_counters(&mut self, segment: &Segment, news: &Delivered) -> Marks {
         let Some(marks) = &mut self.marks else { return Marks::default() };
         let before = marks.packets();
-        let told = News { segments: news.segments, bytes: news.bytes, in_order: news.acked > 0 };
-        let marked = marks.read(segment, &told);
+        let reported = News { segments: news.segments, bytes: news.bytes, in_order: news.acked > 0 };
+        let marked = marks.read(segment, &reported);
         let packets = marks.packets() - before;
         self.counters.marked_segments += packets;
         let is_echo = packets > 0;
@@ -49,7 +49,7 @@ impl Sender {
 
     /// A controller that answers marks in proportion hears of them.
     #[inline]
-    pub(super) fn tell_marks(&mut self, now: Time, marks: Marks) {
+    pub(super) fn report_marks(&mut self, now: Time, marks: Marks) {
         if self.feedback == Feedback::None {
             return;
         }
@@ -64,13 +64,13 @@ impl Sender {
             may_reduce: self.phase == Phase::Open,
             ..marks
         };
-        self.tell_rarely(now, &SenderEvent::Marks(marks));
+        self.report_rarely(now, &SenderEvent::Marks(marks));
         if self.control.has_reduced() {
             self.note_reduction();
         }
     }
 
-    /// The window was reduced because of marks: a receiver that echoes until it knows is told.
+    /// The window was reduced because of marks: a receiver that echoes until it knows is notified.
     pub(super) fn note_reduction(&mut self) {
         self.counters.ecn_reductions += 1;
         self.owes_cwr = self.feedback == Feedback::Classic;

@@ -25,7 +25,7 @@ use crate::tcp::stamps::StampReader;
 use crate::tcp::timers::Timers;
 use crate::units::{Bytes, Time};
 
-/// The sending end: told what arrives and when time has passed, asked what to send and when to come back.
+/// The sending end: learns what arrives and when time has passed, is asked what to send and when to come back.
 ///
 /// After [`Sender::open`], [`Sender::write`], [`Sender::close`], [`Sender::handle_segment`] and
 /// [`Sender::handle_timeout`], ask [`Sender::poll_transmit`] until it gives nothing; then sleep until the earlier of
@@ -50,9 +50,9 @@ pub struct Sender {
     /// Whether the controller times each segment by itself, and whether it has a timer.
     times_segments: bool,
     has_timer: bool,
-    /// The receiver is to be told that the window was reduced.
+    /// The receiver is to be notified that the window was reduced.
     owes_cwr: bool,
-    /// How the receiver tells of marks, and what packets say about them.
+    /// How the receiver reports marks, and what packets say about them.
     feedback: Feedback,
     codepoint: Ecn,
     window_scale: u8,
@@ -60,7 +60,7 @@ pub struct Sender {
     segment: u64,
     /// The number behind the last byte that the application has written.
     written: u64,
-    /// No number from this one on may be sent: the window that the receiver told.
+    /// No number from this one on may be sent: the window that the receiver advertised.
     window_end: u64,
     /// The current phase ends when everything below this number is acknowledged.
     recover: u64,
@@ -89,12 +89,12 @@ pub struct Sender {
     rack: Option<Box<Rack>>,
     /// While the receiver has no room.
     persist: Option<Box<Persist>>,
-    /// The window that the receiver told at first.
+    /// The window that the receiver advertised at first.
     widest: u64,
     /// When something is due before the retransmission timer expires.
     early_at: Time,
     counters: SenderCounters,
-    /// The receiver's counters, if it tells them.
+    /// The receiver's counters, if it reports them.
     marks: Option<Box<SenderMarks>>,
     duplicates: u64,
     /// The departure for which the timer was set last, and when that runs out.
@@ -135,7 +135,7 @@ pub enum Phase {
     Open,
     /// It reduces its window because marks were echoed.
     Reduced,
-    /// It repairs losses that selective or duplicate acknowledgements tell of.
+    /// It repairs losses that selective or duplicate acknowledgements report.
     Recovery,
     /// It starts again after a timeout.
     Loss,
@@ -239,7 +239,7 @@ impl Sender {
 
     /// The segment that [`Sender::poll_transmit`] gave last leaves at `at`, later than it was given.
     pub fn note_departure(&mut self, at: Time) {
-        self.tell_rarely(at, &SenderEvent::Left { at });
+        self.report_rarely(at, &SenderEvent::Left { at });
     }
 
     /// Begins the connection.
@@ -301,7 +301,7 @@ impl Sender {
             self.on_early(now);
         }
         if self.has_timer && now >= self.control.poll_timeout() {
-            self.tell_rarely(now, &SenderEvent::Timer);
+            self.report_rarely(now, &SenderEvent::Timer);
         }
         if now < self.rto_at {
             return;
@@ -321,11 +321,11 @@ impl Sender {
         //
         // Source: RFC 5681, 3.1; RFC 6298, 5.
         if matches!(self.phase, Phase::Open | Phase::Reduced) {
-            self.tell_rarely(now, &SenderEvent::Congestion { cause: Cause::Timeout, flight: self.flight() });
+            self.report_rarely(now, &SenderEvent::Congestion { cause: Cause::Timeout, flight: self.flight() });
         }
-        self.tell_rarely(now, &SenderEvent::Collapse);
+        self.report_rarely(now, &SenderEvent::Collapse);
         self.lose_at_timeout(now);
-        self.tell_losses(now);
+        self.report_losses(now);
         self.phase = Phase::Loss;
         self.doubt.get_or_insert_default();
         self.recover = self.board.nxt();
@@ -373,14 +373,14 @@ impl Sender {
     }
 
     #[inline]
-    fn tell(&mut self, now: Time, event: &SenderEvent) {
+    fn report(&mut self, now: Time, event: &SenderEvent) {
         self.control.on_event(now, event);
     }
 
     /// The same, where it does not happen with each segment.
     #[inline(never)]
-    fn tell_rarely(&mut self, now: Time, event: &SenderEvent) {
-        self.tell(now, event);
+    fn report_rarely(&mut self, now: Time, event: &SenderEvent) {
+        self.report(now, event);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a sender tells a controller that keeps a model of the path.
+//! What a sender reports to a controller that keeps a model of the path.
 
 use crate::cc::{CongestionControl, SenderEvent};
 use crate::tcp::rate::Left;
@@ -38,10 +38,10 @@ impl Sender {
     }
 
     /// Something new is about to be sent.
-    pub(super) fn tell_if_restarts(&mut self, now: Time) {
+    pub(super) fn report_if_restarts(&mut self, now: Time) {
         let after_gap = self.sampler.as_ref().is_some_and(|sampler| sampler.is_app_limited());
         if after_gap && self.board.pipe() == Bytes::ZERO {
-            self.tell_rarely(now, &SenderEvent::Restart);
+            self.report_rarely(now, &SenderEvent::Restart);
         }
     }
 
@@ -60,14 +60,14 @@ impl Sender {
     }
 
     #[inline]
-    pub(super) fn tell_losses(&mut self, now: Time) {
+    pub(super) fn report_losses(&mut self, now: Time) {
         if self.sampler.is_some() {
-            self.tell_sampled_losses(now);
+            self.report_sampled_losses(now);
         }
     }
 
     #[inline(never)]
-    fn tell_sampled_losses(&mut self, now: Time) {
+    fn report_sampled_losses(&mut self, now: Time) {
         if let Some(sampler) = &mut self.sampler {
             for (place, len) in self.board.take_losses() {
                 if let Some(loss) = sampler.on_lost(place, len) {
@@ -77,8 +77,8 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement told of new data.
-    pub(super) fn tell_sample(&mut self, now: Time, news: &Delivered, rtt: Option<Span>) {
+    /// An acknowledgement reported new data.
+    pub(super) fn report_sample(&mut self, now: Time, news: &Delivered, rtt: Option<Span>) {
         let left = Left {
             first: self.board.first(),
             in_flight: self.board.pipe(),

@@ -53,7 +53,7 @@ impl Sender {
         Bytes::new(self.counters.acked_bytes)
     }
 
-    /// Data of which the receiver has told that it was marked.
+    /// Data that the receiver has reported as marked.
     pub fn marked(&self) -> Bytes {
         Bytes::new(self.counters.marked_bytes)
     }

@@ -48,7 +48,7 @@ impl Sender {
         let (pipe, window) = (self.board.pipe().count(), self.window().count());
         if pipe >= window {
             self.note_full_window();
-            self.tell_if_idle(now);
+            self.report_if_idle(now);
             return None;
         }
         if self.release > now && (self.board.has_lost() || self.sendable() > 0) {
@@ -70,7 +70,7 @@ impl Sender {
         if len > 0 && len <= room {
             return (!self.must_wait(now)).then(|| self.send_new(now, len));
         }
-        self.tell_if_idle(now);
+        self.report_if_idle(now);
         if len > 0 {
             self.note_full_window();
             return None;
@@ -85,9 +85,9 @@ impl Sender {
     }
 
     #[inline]
-    fn tell_if_idle(&mut self, now: Time) {
+    fn report_if_idle(&mut self, now: Time) {
         if self.times_segments {
-            self.tell_rarely(now, &SenderEvent::Idle);
+            self.report_rarely(now, &SenderEvent::Idle);
         }
     }
 
@@ -144,7 +144,7 @@ impl Sender {
     pub(super) fn send_new(&mut self, now: Time, len: u64) -> Segment {
         let seq = self.board.nxt();
         if self.sampler.is_some() {
-            self.tell_if_restarts(now);
+            self.report_if_restarts(now);
         }
         if self.board.outstanding() == 0 {
             self.shrink_if_idle(now);
@@ -166,7 +166,7 @@ impl Sender {
         self.after_sending(now, &segment);
         if self.times_segments {
             let sent = Departed { number: segment.end(), frame: segment.frame_size() };
-            self.tell_rarely(now, &SenderEvent::Sent(sent));
+            self.report_rarely(now, &SenderEvent::Sent(sent));
         }
         segment
     }
@@ -208,7 +208,7 @@ impl Sender {
         if self.rules.slow_start_after_idle && now.saturating_since(self.last_sent) > self.rtt.rto() {
             // A reduction after marks goes on until something more is acknowledged, which never came.
             self.end_reduction(now);
-            self.tell_rarely(now, &SenderEvent::LongIdle);
+            self.report_rarely(now, &SenderEvent::LongIdle);
         }
     }
 

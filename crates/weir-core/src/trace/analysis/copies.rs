@@ -7,7 +7,7 @@ use super::{Connection, SHORT_PS};
 
 impl Connection {
     /// Whether a packet of side `from` that was seen at this point `passed_ps` before is a copy, and was not sent again. Where the sender
-    /// counts its packets, their identifications tell. Else time does: what was lost is asked for a round trip later at
+    /// counts its packets, their identifications show it. Else time does: what was lost is asked for a round trip later at
     /// the earliest. Acknowledgments alike follow each other faster, but say more of what came where they may; a RST answers
     /// each segment.
     pub(super) fn is_copy(&self, from: usize, packet: &Packet, passed_ps: u64) -> bool {

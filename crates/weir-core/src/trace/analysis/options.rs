@@ -39,7 +39,7 @@ impl Default for Options {
 pub enum Selection {
     /// Those with these numbers.
     Only(Vec<u32>),
-    /// All, as long as there are no more rows than this together, and none beyond. [`super::Analysis::tell_only`] says in the end
+    /// All, as long as there are no more rows than this together, and none beyond. [`super::Analysis::report_only`] says in the end
     /// which matter: so a capture of moderate size is read once.
     UpTo(usize),
 }

@@ -56,7 +56,7 @@ fn the_fitted_gaps_are_those_that_were_made() {
 }
 
 #[test]
-fn trains_and_broken_streams_among_ramps_are_told() {
+fn trains_and_broken_streams_among_ramps_are_reported() {
     let mut gaps: Vec<u64> = (0..10).flat_map(|_| ramp(20_000.0)).collect();
     gaps.extend([12_304; 160]);
     let mut late = ramp(20_000.0);

@@ -119,7 +119,7 @@ proptest! {
         }
     }
 
-    /// A limiter told often is where one told seldom is: when nobody looks makes no difference.
+    /// A limiter that is looked at often is where one that is looked at seldom is: when nobody looks makes no difference.
     #[test]
     fn looking_changes_nothing((rules, _) in any_rules(), looks in prop::collection::vec(1u64..500, 1..50)) {
         let (mut often, mut seldom) = (ReactionPoint::new(stream("look")), ReactionPoint::new(stream("look")));

@@ -95,21 +95,21 @@ proptest! {
     /// Whatever is sent, idle, lost and acknowledged in whatever order: streams come to their end once and in order,
     /// packets are counted once, and the rate stays within its bounds.
     #[test]
-    fn every_packet_of_a_stream_is_told_of_once(
+    fn every_packet_of_a_stream_is_reported_once(
         steps in prop::collection::vec((0u8..8, 0u64..400), 1..400), packets in 4u32..20, start in prop::option::of(4u32..8),
     ) {
         let rate = Adaptation { start_packets: start, ..config(trend()).rate };
         let config = Config { ramp: Ramp { packets, ..ramp() }, rate, ..config(trend()) };
         let (writer, log) = LogWriter::new(true);
         let mut probing = Probing::new(&config, PACKET, writer);
-        let (mut now, mut number, mut acked, mut told) = (Time::ZERO, 0, 0, 0);
+        let (mut now, mut number, mut acked, mut reported) = (Time::ZERO, 0, 0, 0);
         for (what, size) in steps {
             now += Span::from_us(size);
             match what {
                 0..=3 => {
                     now = probing.due().unwrap_or(now).max(now);
                     number += 1;
-                    told += u64::from(probing.state() == ProbeState::On);
+                    reported += u64::from(probing.state() == ProbeState::On);
                     probing.on_sent(now, number, PACKET);
                 }
                 4 | 5 => if acked < number {
@@ -123,8 +123,8 @@ proptest! {
         }
         probing.on_off(now, ProbeState::OffTimeout);
         let log = log.take();
-        prop_assert_eq!(log.packets.len() as u64, told);
-        prop_assert_eq!(log.streams.iter().map(|row| u64::from(row.packets)).sum::<u64>(), told);
+        prop_assert_eq!(log.packets.len() as u64, reported);
+        prop_assert_eq!(log.streams.iter().map(|row| u64::from(row.packets)).sum::<u64>(), reported);
         let mut streams: Vec<u64> = log.streams.iter().map(|row| row.stream).collect();
         streams.sort_unstable();
         prop_assert!(streams.iter().enumerate().all(|(place, &stream)| place as u64 == stream));

@@ -25,7 +25,7 @@ impl Talk {
     }
 
     fn say(&mut self, forward: bool, said: Segment) {
-        let id = self.frames.len() as u16 + 1; // 0 tells nothing
+        let id = self.frames.len() as u16 + 1; // 0 says nothing
         self.frames.push((self.ns, numbered(forward, id, said)));
     }
 

@@ -94,7 +94,7 @@ fn the_pure_model_repeats_what_happened() {
         lanes: 2,
         ..LineSpec::transparent()
     };
-    let told = spec.clone();
+    let reported = spec.clone();
     let report = emulate(spec, |near, far| {
         let frame = |i: u8, size: usize| [vec![0x45; 20], vec![i; size]].concat();
         far.set_nonblocking(true).expect("a socket");
@@ -110,7 +110,7 @@ fn the_pure_model_repeats_what_happened() {
         while far.recv(&mut [0; 2000]).is_ok() {}
     });
     let record = &report.lines[0].record;
-    let again = replay(&told, Seed::new(4), "hop-0/forward", &record.arrivals, record.until);
+    let again = replay(&reported, Seed::new(4), "hop-0/forward", &record.arrivals, record.until);
     assert_eq!(record.arrivals.len(), 100);
     assert_eq!(record.departures, again.departures);
     assert_eq!(record.dropped, again.dropped);

@@ -117,7 +117,7 @@ pub struct Report {
     pub elapsed: Span,
     /// How long of that the thread was on its CPU.
     pub on_cpu: Span,
-    /// How long it was ready and something else had its CPU; nothing where the kernel does not tell.
+    /// How long it was ready and something else had its CPU; nothing where the kernel does not say.
     pub waited: Option<Span>,
     /// What the sender counted.
     pub counters: SenderCounters,
@@ -133,7 +133,7 @@ pub struct Report {
     pub blocked: u64,
     /// Datagrams that were not the receiver's, or came twice.
     pub strangers: u64,
-    /// What the receiver counted, if it told.
+    /// What the receiver counted, if it reported.
     pub far: Option<Closed>,
 }
 

@@ -248,7 +248,7 @@ fn data_counts_only_from_the_address_and_with_the_key_of_its_session() {
 }
 
 #[test]
-fn silent_long_and_large_sessions_end_and_their_senders_are_told() {
+fn silent_long_and_large_sessions_end_and_their_senders_are_reported() {
     for (most, payload, ms, end) in
         [(1 << 30, 0, 10_000, End::Silent), (1 << 30, 100, 25_000, End::TooLong), (999, 1000, 100, End::TooMuch)]
     {

@@ -92,7 +92,7 @@ impl Adapters {
         }
     }
 
-    /// The cell that leaves `host` next for `to`, as `order` tells it: the first that waits, or one that slot `now` generates.
+    /// The cell that leaves `host` next for `to`, as `order` shows it: the first that waits, or one that slot `now` generates.
     fn first_to_leave(&self, host: u32, to: u16, now: u32) -> u64 {
         let queue = self.voqs[self.hosts[host as usize].first + self.queue(host, to)];
         let mut waiting = queue.places(&self.runs).map(|place| self.runs[place].first);

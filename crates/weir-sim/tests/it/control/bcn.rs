@@ -96,7 +96,7 @@ fn a_limiter_passes_frames_on_while_its_port_is_paused_if_it_has_room_behind() {
 }
 
 #[test]
-fn what_a_limiter_has_no_room_for_is_told_apart_from_other_drops() {
+fn what_a_limiter_has_no_room_for_is_distinguished_from_other_drops() {
     let of_cause = |spec: &Spec, cause: DropCause| -> Vec<(u32, u64)> {
         let totals = run(spec, 1);
         let rows = totals.drops.iter().filter(|row| row.cause == cause);
