@@ -15,6 +15,7 @@
 //! Nothing here knows a clock, a socket, a thread or a file: time and chance come in by argument, so the
 //! simulator and the live tools run the same models.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 pub mod cc;
 pub mod check;

@@ -209,7 +209,15 @@ fn check_ports(ports: &[u32], topology: &Topology) -> Result<(), SpecError> {
 }
 
 fn check_hosts(hosts: &[u32], topology: &Topology) -> Result<(), SpecError> {
-    let mut listed = BTreeSet::new();
+    check_listed_hosts(hosts, topology, &mut BTreeSet::new())
+}
+
+/// Hosts of one of several lists, which name each host once.
+pub(super) fn check_listed_hosts(
+    hosts: &[u32],
+    topology: &Topology,
+    listed: &mut BTreeSet<u32>,
+) -> Result<(), SpecError> {
     for (i, &host) in hosts.iter().enumerate() {
         let at = format!("/hosts/{i}");
         check_host(host, topology).map_err(|error| error.under(&at))?;

@@ -5,7 +5,8 @@ mod slotted;
 use std::collections::BTreeSet;
 
 use self::slotted::check_slotted;
-use super::{check_host, check_port};
+use super::check_port;
+use super::control::check_listed_hosts;
 use crate::error::SpecError;
 use crate::network::Topology;
 use crate::spec::control::{Control, Notification, NotificationLane};
@@ -83,18 +84,6 @@ fn check_pause(pause: &MemoryPause, memory: Bytes) -> Result<(), SpecError> {
 fn below_xoff(xon: Bytes, xoff: Bytes) -> Result<(), SpecError> {
     if xon > xoff {
         return Err(SpecError::new("/xon_bytes", format!("XON comes below XOFF, {xoff} (got {xon})")));
-    }
-    Ok(())
-}
-
-fn check_listed_hosts(hosts: &[u32], topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
-    for (i, &host) in hosts.iter().enumerate() {
-        let at = format!("/hosts/{i}");
-        check_host(host, topology).map_err(|error| error.under(&at))?;
-        if !listed.insert(host) {
-            let name = &topology.nodes[host as usize].name;
-            return Err(SpecError::new(at, format!("host '{name}' is named twice")));
-        }
     }
     Ok(())
 }

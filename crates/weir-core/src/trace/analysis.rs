@@ -110,6 +110,9 @@ impl Analysis {
 
     /// Feed it with all records of `capture`. `look` receives the bytes read every few thousand records, and says
     /// whether to go on. Returns the capture, whose ending is known then.
+    ///
+    /// # Errors
+    /// As of [`Capture::next_record`].
     pub fn read<R: Read>(
         &mut self,
         capture: &mut Capture<R>,

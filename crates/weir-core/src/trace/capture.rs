@@ -242,6 +242,9 @@ pub struct Capture<R> {
 
 impl<R: Read> Capture<R> {
     /// Find out what `reader` holds, and read as far as the first record.
+    ///
+    /// # Errors
+    /// `reader` fails, or holds no capture of a known format; the message says what it holds instead.
     pub fn new(reader: R) -> Result<Capture<R>, TraceError> {
         let mut window = Window::new(reader);
         window.ask(recognise::LOOK)?;
@@ -294,6 +297,9 @@ impl<R: Read> Capture<R> {
     }
 
     /// The next frame; `None` at the end, which [`Capture::ending`] describes.
+    ///
+    /// # Errors
+    /// `reader` fails. Damage is none: it ends the capture.
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, TraceError> {
         if self.ending.is_some() {

@@ -106,6 +106,9 @@ impl<'a> Drawing<'a> {
     }
 
     /// Draws all frames of `capture` below the track `above`. `go_on(place)` is asked now and then, with the bytes read.
+    ///
+    /// # Errors
+    /// The capture cannot be read, or the timeline not be written.
     pub fn draw<R: Read, W: Write>(
         mut self,
         capture: &mut Capture<R>,

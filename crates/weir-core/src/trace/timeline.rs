@@ -98,11 +98,17 @@ impl<W: Write> Timeline<W> {
     }
 
     /// The track `name` below `parent`, which is made where there is none yet.
+    ///
+    /// # Errors
+    /// What `out` says when it is written to.
     pub fn track(&mut self, parent: Option<Track>, name: &str) -> io::Result<Track> {
         self.described(parent, name, None)
     }
 
     /// The same for values in `unit`.
+    ///
+    /// # Errors
+    /// What `out` says when it is written to.
     pub fn counter(&mut self, parent: Option<Track>, name: &str, unit: &str) -> io::Result<Track> {
         self.described(parent, name, Some(unit))
     }
@@ -140,6 +146,9 @@ impl<W: Write> Timeline<W> {
     }
 
     /// What happened on a track from `from_ns` to `to_ns`. Slices of a track must not overlap, but for one within another.
+    ///
+    /// # Errors
+    /// What `out` says when it is written to.
     pub fn slice(&mut self, track: Track, from_ns: u64, to_ns: u64, what: Happening<'_>) -> io::Result<()> {
         self.happening(track, BEGIN, from_ns, what)?;
         self.event.clear();
@@ -149,11 +158,17 @@ impl<W: Write> Timeline<W> {
     }
 
     /// What happened on a track at `at_ns`.
+    ///
+    /// # Errors
+    /// What `out` says when it is written to.
     pub fn instant(&mut self, track: Track, at_ns: u64, what: Happening<'_>) -> io::Result<()> {
         self.happening(track, INSTANT, at_ns, what)
     }
 
     /// The value of a counter from `at_ns` on.
+    ///
+    /// # Errors
+    /// What `out` says when it is written to.
     pub fn value(&mut self, track: Track, at_ns: u64, value: f64) -> io::Result<()> {
         self.event.clear();
         number_field(&mut self.event, field::TYPE, COUNTER);
@@ -163,6 +178,9 @@ impl<W: Write> Timeline<W> {
     }
 
     /// What was written to, after all of it was handed over.
+    ///
+    /// # Errors
+    /// What `out` says when it is written to.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)

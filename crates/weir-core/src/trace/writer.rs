@@ -37,6 +37,9 @@ pub struct Writer<W> {
 
 impl<W: Write> Writer<W> {
     /// Begin a capture made by `program`, with the interfaces `taps`.
+    ///
+    /// # Errors
+    /// What `out` says when it is written to.
     pub fn new(out: W, program: &str, taps: &[Tap<'_>]) -> io::Result<Writer<W>> {
         let mut writer = Writer { out, block: Vec::new(), snaps: taps.iter().map(|tap| tap.snap_bytes).collect() };
         writer.word(BYTE_ORDER);
@@ -60,6 +63,9 @@ impl<W: Write> Writer<W> {
 
     /// Write the frame whose first bytes are `bytes`, seen at `at` by the tap numbered `tap`, `frame_bytes` long
     /// without its check sequence.
+    ///
+    /// # Errors
+    /// What `out` says when it is written to.
     pub fn frame(&mut self, tap: u32, at: Time, bytes: &[u8], frame_bytes: u32) -> io::Result<()> {
         let most = self.snaps.get(tap as usize).map_or(0, |&snap| if snap == 0 { u32::MAX } else { snap });
         let kept = bytes.len().min(frame_bytes as usize).min(most as usize);
@@ -75,6 +81,9 @@ impl<W: Write> Writer<W> {
     }
 
     /// Write how many frames the tap numbered `tap` saw in all, and how many of them are not in the file.
+    ///
+    /// # Errors
+    /// What `out` says when it is written to.
     pub fn statistics(&mut self, tap: u32, seen: u64, left_out: u64) -> io::Result<()> {
         self.word(tap);
         self.word(0); // no stamp
@@ -86,6 +95,9 @@ impl<W: Write> Writer<W> {
     }
 
     /// What was written to, after all of it was handed over.
+    ///
+    /// # Errors
+    /// What `out` says when it is written to.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
