@@ -1,4 +1,20 @@
-"""Whoever works, however often they die: every point once, and the same results."""
+"""Whoever works, however often they die: every point once, and the same results.
+
+Each fault that a study survives, and the test with real processes that shows it, "both" here and on Dask:
+
+| fault | test (`test_...`) |
+|---|---|
+| a worker killed twice | `a_worker_that_dies_twice_loses_nothing_and_counts_nothing_twice`, both |
+| a run that kills every worker | `a_run_that_kills_every_worker_is_given_up_and_the_others_are_not` |
+| the scheduler is killed and restarted | `a_scheduler_that_is_killed_and_comes_back_loses_nothing` |
+| the runner is killed | `a_runner_that_is_killed_leaves_no_processes_and_the_next_goes_on`, both |
+| the disk is full | `a_disk_that_is_full_loses_nothing_that_was_written`: a small file system |
+| a run raises | `a_run_that_raises_fails_and_the_others_do_not`, both |
+| a run hangs, or eats memory | `a_run_that_needs_too_much_fails_and_the_others_do_not`, both |
+| a corrupt result file | `a_damaged_result_is_made_again_and_nothing_else` |
+| a clock that jumps | `clocks_of_workers_that_jump_change_no_result`, both |
+| workers of another version | `a_worker_with_other_sources_is_given_nothing` |
+"""
 
 from __future__ import annotations
 
@@ -10,6 +26,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 import psutil
@@ -182,7 +199,7 @@ def test_two_runners_on_one_store_share_the_work_and_find_the_same(store, tmp_pa
 
 
 @needs_processes
-def test_a_runner_that_is_killed_leaves_no_processes_and_the_next_goes_on(store, tmp_path):
+def test_a_runner_that_is_killed_leaves_no_processes_and_the_next_goes_on(store, tmp_path, on):
     script = tmp_path / "runner.py"
     script.write_text(
         "import sys\n"
@@ -190,7 +207,7 @@ def test_a_runner_that_is_killed_leaves_no_processes_and_the_next_goes_on(store,
         "from weirlab.execution import carry\n"
         "from weirlab.store import Store\n"
         "if __name__ == '__main__':\n"
-        f"    carry(MadePlan(400, seconds=0.05), Store.open({store.url!r}), 'local:2')\n"
+        f"    carry(MadePlan(400, seconds=0.05), Store.open({store.url!r}), {on!r})\n"
     )
     runner = subprocess.Popen([sys.executable, str(script)])
     give_up = time.monotonic() + 60
@@ -201,7 +218,7 @@ def test_a_runner_that_is_killed_leaves_no_processes_and_the_next_goes_on(store,
     runner.wait()
     _, alive = psutil.wait_procs(workers, timeout=30)
     assert not alive
-    carried = carry(MadePlan(400, seconds=0.05), store, "local:3")
+    carried = carry(MadePlan(400, seconds=0.05), store, "local:3" if on.startswith("local") else on)
     assert carried.kept > 0
     assert carried.kept + carried.done == 400
     assert store.rows(plan=carried.plan).height == 400
@@ -223,6 +240,102 @@ def test_a_full_disk_ends_the_work_with_its_reason_and_leaves_a_whole_store(stor
     carried = carry(MadePlan(20), store)
     assert store.rows(plan=carried.plan).height == 20
     assert store.damaged == {}
+
+
+FULL = """
+import os, shutil, sys
+from execution_plans import MadePlan
+from weirlab.errors import WeirlabError
+from weirlab.execution import carry
+from weirlab.store import Store
+
+if __name__ == "__main__":
+    small, kept, on = sys.argv[1:]
+    store = Store.open(small, create=True)
+    filler = open(os.path.join(small, "filler"), "wb", buffering=0)
+    carry(MadePlan(30), store, on)
+    try:
+        while True:
+            filler.write(bytes(4096))
+    except OSError as error:
+        print(error.strerror)
+    try:
+        carry(MadePlan(60, seconds=0.01), store, on)
+    except WeirlabError as error:
+        print(error)
+    print(store.rows().unique("point").height, store.damaged)
+    filler.truncate(0)
+    carried = carry(MadePlan(60, seconds=0.01), store, on)
+    print(carried.done + carried.kept, store.rows(plan=carried.plan).height, store.damaged)
+    shutil.copytree(small, kept)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="namespaces of Linux")
+@pytest.mark.parametrize("workers", ["local:1", "local:2"])
+def test_a_disk_that_is_full_loses_nothing_that_was_written(tmp_path, workers):
+    script, small = tmp_path / "full.py", tmp_path / "small"
+    script.write_text(FULL)
+    small.mkdir()
+    run = f"exec {sys.executable} {script} {small} {tmp_path}/kept {workers}"
+    mount = f"mount -t tmpfs -o size=2m none {small} && {run}"
+    done = subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True, text=True, timeout=300)
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    filled, failed, before, after = done.stdout.splitlines()
+    assert filled == "No space left on device"
+    assert "cannot be written: No space left on device" in failed
+    assert before == "30 {}"
+    assert after == "60 60 {}"
+    here = Store.open(tmp_path / "here", create=True)
+    plan = carry(MadePlan(60, seconds=0.01), here).plan
+    assert Store.open(tmp_path / "kept").digest(plan) == here.digest(plan)
+
+
+@needs_processes
+def test_a_damaged_result_is_made_again_and_nothing_else(store, tmp_path):
+    plan = MadePlan(40, seconds=0.02, marks=str(tmp_path))
+    first = carry(plan, store, "local:2")
+    digest = store.digest(first.plan)
+    names = store.objects()
+    assert len(names) > 1
+    lost = store.read(names[:1])["point"].to_list()
+    (path,) = Path(store.url).rglob(f"{names[0]}*")
+    path.write_bytes(path.read_bytes()[:-9])
+    again = carry(plan, Store.open(store.url), "local:2")
+    assert (again.kept, again.done) == (40 - len(lost), len(lost))
+    assert Store.open(store.url).digest(first.plan) == digest
+    for point in range(40):
+        assert (tmp_path / f"{point}-0").read_text() == ("xx" if point in lost else "x")
+
+
+JUMPING = """
+import time
+real, began = time.time, time.monotonic()
+time.time = lambda: real() + (0, -3600, 3600)[int(time.monotonic() - began) % 3]  # an hour, every second
+"""
+
+
+@needs_processes
+@pytest.mark.parametrize("where", ["local", "dask"])
+def test_clocks_of_workers_that_jump_change_no_result(store, tmp_path, monkeypatch, where, request):
+    (tmp_path / "jumping").mkdir()
+    (tmp_path / "jumping/sitecustomize.py").write_text(JUMPING)
+    path = os.pathsep.join([str(tmp_path / "jumping"), os.environ["PYTHONPATH"]])
+    address = "local:2"
+    if where == "local":
+        monkeypatch.setenv("PYTHONPATH", path)
+    else:
+        cluster = request.getfixturevalue("dask")
+        cluster.start_workers(PYTHONPATH=path)
+        address = cluster.address
+    plan = MadePlan(200, 2, seconds=0.005)
+    carried = carry(plan, store, address, limits=Limits(seconds=60.0))
+    assert (carried.done, carried.failed, carried.lost) == (400, 0, 0)
+    here = Store.open(tmp_path / "here", create=True)
+    carry(plan, here)
+    assert store.digest(carried.plan) == here.digest(carried.plan)
 
 
 @needs_processes
@@ -290,6 +403,15 @@ def test_workers_of_other_sources_alone_end_the_work_with_the_reason(store, monk
 def test_an_executor_that_there_is_not_is_refused_with_those_that_there_are(text):
     with pytest.raises(InputError, match=r"--on .*: write"):
         opened(text)
+
+
+def test_the_page_of_a_scheduler_that_is_told_is_there(dask):
+    executor = opened(dask.address)
+    try:
+        with urllib.request.urlopen(executor.dashboard) as page:
+            assert b"workers" in page.read().lower()
+    finally:
+        executor.close()
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):

@@ -83,6 +83,7 @@ def reproduce(
     out: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
     on: str | None = None,
+    store: str | Path | None = None,
 ) -> ReproduceResult:
     """Reproduce a published study, as `weir reproduce` does: its numbers compared with ours.
 
@@ -95,6 +96,7 @@ def reproduce(
             one that is removed with the result, unless that is saved.
         progress: Told how much of how much is done.
         on: Who simulates: `"local:4"`, `"tcp://HOST:8786"` or `"ssh:HOST,HOST"`. Default: this process.
+        store: A path or URL of results that are shared: what it has is not simulated again. Default: none.
 
     Raises:
         InputError: There is no such study, or `out` holds something else.
@@ -107,7 +109,15 @@ def reproduce(
         nullcontext(place) if begun else claimed_directory(f"reproduce-{name}", place) as directory,
         followed(directory, "reproduce", name, progress) as log,
     ):
-        effort = Effort(quick=quick, seed=seed, threads=threads, progress=log, directory=directory, on=on)
+        effort = Effort(
+            quick=quick,
+            seed=seed,
+            threads=threads,
+            progress=log,
+            directory=directory,
+            on=on,
+            store=None if store is None else str(store),
+        )
         findings = study.run(effort)
         findings.save(directory, provenance.ended())
     return ReproduceResult(findings, directory, kept)

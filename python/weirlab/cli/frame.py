@@ -102,6 +102,15 @@ OnOption = Annotated[
         show_default=False,
     ),
 ]
+KeptOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="PLACE",
+        help="A directory or s3://BUCKET/FOLDER of results that are shared: what it has is not made again.",
+        show_default=False,
+    ),
+]
 StoreOption = Annotated[
     str | None,
     typer.Option(

@@ -10,6 +10,7 @@ import typer
 from weirlab.cli.frame import (
     MOST_SEED,
     JsonFlag,
+    KeptOption,
     OnOption,
     OutOption,
     ReportFlag,
@@ -44,6 +45,7 @@ def reproduce(
     seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Where all chance comes from.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Default: one per CPU.")] = None,
     on: OnOption = None,
+    store: KeptOption = None,
     out: OutOption = None,
     report: ReportFlag = False,
     as_json: JsonFlag = False,
@@ -68,7 +70,14 @@ def reproduce(
         progress_bar(f"reproducing {name}") as progress,
     ):
         result = compare(
-            name, quick=quick, seed=seed, threads=threads, out=directory, progress=progress, on=on
+            name,
+            quick=quick,
+            seed=seed,
+            threads=threads,
+            out=directory,
+            progress=progress,
+            on=on,
+            store=store,
         )
     page = write_page(directory) if report else None
     if as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weirlab.cli.completion import complete_controllers, complete_devices
-from weirlab.cli.frame import JsonFlag, conclude, print_json, show, tell
+from weirlab.cli.frame import JsonFlag, KeptOption, conclude, print_json, show, tell
 
 if TYPE_CHECKING:
     import polars as pl
@@ -75,6 +75,7 @@ def search_lab(
             show_default=False,
         ),
     ] = None,
+    store: KeptOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -118,7 +119,7 @@ def search_lab(
         out.mkdir(parents=True, exist_ok=True)  # what cannot be kept is told before hours of searching
     with progress_bar("searching") as progress:
         kept = None if out is None else out / "searches.jsonl"
-        frame = compare(experiment, processes=threads, on=on, on_progress=progress, kept=kept)
+        frame = compare(experiment, processes=threads, on=on, store=store, on_progress=progress, kept=kept)
     first = baseline or names[0]
     table = summary(frame, first)
     if out is not None:

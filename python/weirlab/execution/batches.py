@@ -42,6 +42,7 @@ _PLANS = {
     "runs": "weirlab.studies",
     "searches": "weirlab.searches.planned",
     "campaign": "weirlab.campaigns.planned",
+    "calls": "weirlab.execution.calls",
 }
 """Modules with the function `plan_of(document)`, by the kind of a plan. The kind `module:NAME` is
 a module of another package."""

@@ -311,10 +311,11 @@ class OnDask:
 
     @property
     def dashboard(self) -> str:
-        """The page that Dask itself makes."""
+        """Dask's page on its workers. It is there without Bokeh, too, which the page `/status` needs."""
         with contextlib.suppress(OSError, KeyError, ValueError):
             if "dashboard" in self._client.scheduler_info(n_workers=0)["services"]:
-                return str(self._client.dashboard_link or "")
+                status = str(self._client.dashboard_link or "")
+                return status and f"{status.removesuffix('/status')}/info/main/workers.html"
         return ""
 
     @property

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from weirlab.errors import RunFailed
+from weirlab.execution.calls import kept
 from weirlab.execution.executors import Executor, Local, opened
 from weirlab.execution.runner import DEATHS
 from weirlab.results import usable_cpus
@@ -21,6 +23,7 @@ def mapped(
     *,
     processes: int | None = None,
     on: str | Executor | None = None,
+    store: str | Path | None = None,
     at_once: int = 20,
     on_progress: Callable[[int, int], None] | None = None,
     on_results: Callable[[Sequence[Result]], None] | None = None,
@@ -32,6 +35,8 @@ def mapped(
             on what it was called with before.
         processes: None: one per CPU that this process may use.
         on: Who works, as in `weirlab.execution.opened`. Default: processes of this machine.
+        store: A path or URL of results that are shared: what it has is not made again, and what is made is
+            kept there. Default: none.
         at_once: Items that a worker takes at once: few enough that an interruption waits for a moment only.
         on_progress: Called with the items done and all of them.
         on_results: Called in this process with what a worker has done, as it comes.
@@ -39,6 +44,11 @@ def mapped(
     A worker that dies is replaced, and its items are given to another one. Raises RunFailed when they end
     three workers. An interruption is passed on when the workers have ended.
     """
+    if store is not None:
+        found = kept(function, items, store, processes=processes, on=on, on_progress=on_progress)
+        if on_results is not None:
+            on_results(found)
+        return found
     chunks = [items[begin : begin + at_once] for begin in range(0, len(items), at_once)]
     results: list[list[Result]] = [[] for _ in chunks]
     done = 0

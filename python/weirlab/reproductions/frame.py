@@ -42,13 +42,15 @@ class Effort:
     """Where measurements that take long are kept, to be continued there."""
     on: str | None = None
     """Who simulates, as in `weirlab.execution.opened`. Default: this process."""
+    store: str | None = None
+    """A path or URL of results that are shared, as in `weirlab.execution.mapping.mapped`."""
 
     def spread(self, function: Callable[..., Made], arguments: Sequence[tuple[Any, ...]]) -> list[Made]:
         """A function of a module with each of these arguments, by whoever simulates; results in order."""
         called = partial(_called, function)
-        if self.on is None:
+        if self.on is None and self.store is None:
             return [called(each) for each in arguments]
-        return mapped(called, arguments, on=self.on, at_once=1, on_progress=self.progress)
+        return mapped(called, arguments, on=self.on, store=self.store, at_once=1, on_progress=self.progress)
 
 
 def _called(function: Callable[..., Made], arguments: tuple[Any, ...]) -> Made:

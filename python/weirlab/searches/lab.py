@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,6 +113,7 @@ def compare(
     *,
     processes: int | None = 1,
     on: str | None = None,
+    store: str | Path | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     kept: Path | None = None,
 ) -> pl.DataFrame:
@@ -122,6 +123,7 @@ def compare(
         kept: A file to which the searches are written as they end. Those that it holds are not made again.
         processes: The result does not depend on their number. None: one per CPU that this process may use.
         on: Who works instead of processes of this machine, as in `weirlab.execution.opened`.
+        store: A path or URL of results that are shared, as in `weirlab.execution.mapping.mapped`.
         on_progress: Called with the cells done and all of them; a cell is a device, a set of goals and a
             seed.
     """
@@ -132,22 +134,25 @@ def compare(
         for device in experiment.devices
         for seed in range(experiment.first_seed, experiment.first_seed + experiment.searches)
     ]
-    with Searches(kept, asdict(experiment), _SCHEMA) as store:
+    with Searches(kept, asdict(experiment), _SCHEMA) as log:
         missing = []
         for cell in cells:
-            names = [name for name in experiment.controllers if not store.rows(cell, name)]
+            names = [name for name in experiment.controllers if not log.rows(cell, name)]
             if names:
-                missing.append(_Work(*cell, names, store.truths(cell)))
+                missing.append(_Work(*cell, names, log.truths(cell)))
+        # What is compared is no part of a search: experiments share those that they have in common.
+        searched = replace(experiment, controllers=(), devices=(), goals=(), searches=1, first_seed=0)
         mapped(
-            partial(_cell, experiment),
+            partial(_cell, searched),
             missing,
             processes=processes,
             on=on,
+            store=store,
             at_once=_CELLS_AT_ONCE,
             on_progress=on_progress,
-            on_results=lambda some: store.add(row for rows in some for row in rows),
+            on_results=lambda some: log.add(row for rows in some for row in rows),
         )
-        rows = [row for cell in cells for name in experiment.controllers for row in store.rows(cell, name)]
+        rows = [row for cell in cells for name in experiment.controllers for row in log.rows(cell, name)]
     return pl.DataFrame(rows, schema=_SCHEMA, infer_schema_length=None)
 
 

@@ -47,6 +47,7 @@ def reproduce(effort: Effort) -> Findings:
         [*of_tables, *of_phases],
         processes=effort.threads,
         on=effort.on,
+        store=effort.store,
         on_progress=effort.progress,
     )
     made = pl.DataFrame(rows, infer_schema_length=None)
