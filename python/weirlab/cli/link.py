@@ -189,9 +189,10 @@ def from_words(
 
 
 def _in_options(problem: Problem, option: str) -> Problem:
-    """A problem at an option; a field that is missing there, and has no option of its own, by its path."""
-    lost = problem.message.startswith("is missing") and option.startswith("--") and " " not in option
-    return Problem(problem.message + f"; add --set {problem.path}=..." * lost, path=option)
+    """A problem at an option; of a field that is missing and has no option, also what adds it."""
+    has_none = option.startswith("--") and " " not in option
+    added = f"; add --set {problem.path}=..." if has_none and problem.message.startswith("is missing") else ""
+    return Problem(problem.message + added, path=option)
 
 
 def write_scenario(scenario: Scenario, file: Path) -> None:
