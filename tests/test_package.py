@@ -114,3 +114,15 @@ def test_a_table_of_one_kind_of_result_loads_neither_the_other_kinds_nor_scenari
     modules = loaded_after("import weirlab.report.trace")
     assert "weirlab.plots.trace" in modules
     assert not modules.intersection({"pydantic", "weirlab.scenario", "weirlab.report.study"})
+
+
+def test_hints_at_extras_name_extras_that_there_are():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    texts = [path.read_text() for place in ("python", "docs") for path in (ROOT / place).rglob("*.[pm][yd]")]
+    named = {
+        name
+        for text in texts
+        for name in re.findall(r"package=.*extra=\"(\w+)\"|install '\.\[(\w+)\]'", text)
+    }
+    assert {name for pair in named for name in pair if name} <= set(extras)
+    assert not [text for text in texts if "install 'weirlab[" in text]  # no index has it

@@ -5,10 +5,11 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from weirlab.errors import ForeignFault, WeirlabError
+from weirlab.errors import ForeignFault, MissingCapability, WeirlabError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
 NO_FAULT = (KeyboardInterrupt, GeneratorExit)
 """What code may raise without a fault of it. All else is one, `SystemExit` and panics of compiled packages
 included, which are no `Exception`."""
+
+
+def optional(module: str, *, who: str, package: str, extra: str) -> Any:
+    """A module of a package that an extra installs. Raises MissingCapability, which says
+    who needs it, such as "plots need", and how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        hint = f"In a checkout of Weirlab:  pip install '.[{extra}]'"
+        raise MissingCapability(f"{who} {package}, which is not installed. {hint}") from error
 
 
 def kinds(group: str) -> list[str]:

@@ -42,7 +42,7 @@ exit $code
 """
 
 _KUBERNETES = """\
-# A Dask scheduler, {workers} workers and a study on them. The image holds weirlab[cluster] {version}.
+# A Dask scheduler, {workers} workers and a study on them. The image: Weirlab {version}, extra cluster.
 #     kubectl apply -f {file}
 #     kubectl logs -f job/{name}
 #     kubectl delete -f {file}

@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from importlib import import_module
 from multiprocessing import resource_tracker
 from typing import Any, Protocol, runtime_checkable
 
-from weirlab.errors import InputError, Interrupted, MissingCapability
+from weirlab.errors import InputError, Interrupted
 from weirlab.execution.batches import OtherEngine, run_batch
+from weirlab.foreign import optional
 from weirlab.results import usable_cpus
 
 Work = Callable[[Any], Any]
@@ -266,11 +266,7 @@ def _interrupts_held_back() -> Iterator[None]:
 
 def dask(module: str) -> Any:
     """A module of Dask. Raises MissingCapability, which says how to get it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        hint = "pip install 'weirlab[cluster]'"
-        raise MissingCapability(f"this needs Dask ({module}), which is not installed: {hint}") from error
+    return optional(module, who="this needs", package=f"Dask ({module})", extra="cluster")
 
 
 class OnDask:

@@ -12,13 +12,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from weirlab.errors import MissingCapability
+from weirlab.foreign import optional
 from weirlab.plots.interactive import interactive, mended, ranges, x_title
 
 if TYPE_CHECKING:
@@ -71,7 +70,6 @@ DARK: Mapping[str, str] = {
 _SERIES = ("blue", "orange", "teal", "violet", "pink", "olive", "sky", "brown")
 _PALETTE = {LIGHT[role] for role in _SERIES}
 _FONT = "system-ui, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', sans-serif"
-_HINT = "In a checkout of Weirlab:  pip install '.[report]'"
 
 
 @dataclass(frozen=True)
@@ -347,7 +345,5 @@ def converter() -> ModuleType:
 
 
 def _module(module: str, name: str) -> ModuleType:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise MissingCapability(f"plots and reports need {name}, which is not installed. {_HINT}") from error
+    found: ModuleType = optional(module, who="plots and reports need", package=name, extra="report")
+    return found

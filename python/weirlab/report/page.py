@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from importlib import import_module, resources
+from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from weirlab.errors import MissingCapability
+from weirlab.foreign import optional
 from weirlab.plots.style import DARK, LIGHT, Answering, Plot
 from weirlab.results import write_text
 
@@ -317,9 +317,4 @@ def fixed(value: float, digits: int) -> str:
 
 def jinja2() -> Any:
     """The module jinja2. Raises MissingCapability when the extra `report` is not installed."""
-    try:
-        return import_module("jinja2")
-    except ImportError as error:
-        raise MissingCapability(
-            "reports need Jinja2, which is not installed. In a checkout of Weirlab:  pip install '.[report]'"
-        ) from error
+    return optional("jinja2", who="reports need", package="Jinja2", extra="report")

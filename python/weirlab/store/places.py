@@ -12,7 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from weirlab.errors import InputError, MissingCapability, WeirlabError
+from weirlab.errors import InputError, WeirlabError
+from weirlab.foreign import optional
 
 _PART = ".part-"
 """What unfinished files begin with. No listing shows them."""
@@ -156,15 +157,11 @@ class _Bucket:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        who = f"{url}: object storage needs"
+        self._obstore = optional("obstore", who=who, package="obstore", extra="cluster")
+        self._errors: Any = import_module("obstore.exceptions")
         try:
-            self._obstore: Any = import_module("obstore")
-            self._errors: Any = import_module("obstore.exceptions")
             self._bucket: Any = import_module("obstore.store").from_url(url)
-        except ImportError as error:
-            hint = "pip install 'weirlab[cluster]'"
-            raise MissingCapability(
-                f"{url}: object storage needs obstore, which is not installed: {hint}"
-            ) from error
         except Exception as error:
             raise InputError(f"{url}: no object storage can be opened there: {_first_line(error)}") from error
 

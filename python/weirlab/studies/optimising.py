@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
-from weirlab.errors import InputError, MissingCapability
+from weirlab.errors import InputError
+from weirlab.foreign import optional
 from weirlab.heavy import np
 from weirlab.scenario.plan.design import Optimise
 from weirlab.scenario.plan.levels import Level
@@ -275,8 +275,4 @@ def _has_order(levels: Sequence[Level]) -> bool:
 
 def _cmaes() -> Any:
     """The package cmaes. Raises MissingCapability, which says how to get it."""
-    try:
-        return import_module("cmaes")
-    except ImportError as error:
-        hint = "pip install 'weirlab[optimise]'"
-        raise MissingCapability(f"an optimisation needs cmaes, which is not installed: {hint}") from error
+    return optional("cmaes", who="an optimisation needs", package="cmaes", extra="optimise")

@@ -6,9 +6,7 @@ Importing this package imports neither a server nor pages.
 
 from __future__ import annotations
 
-from importlib import import_module
-
-from weirlab.errors import MissingCapability
+from weirlab.foreign import optional
 
 __all__ = ["require_packages"]
 
@@ -18,11 +16,5 @@ def require_packages() -> None:
     from weirlab.report import require_packages as require_report
 
     for name in ("starlette", "uvicorn"):
-        try:
-            import_module(name)
-        except ImportError as error:
-            raise MissingCapability(
-                f"the viewer needs {name.capitalize()}, which is not installed. In a checkout of Weirlab:  "
-                "pip install '.[view]'"
-            ) from error
+        optional(name, who="the viewer needs", package=name.capitalize(), extra="view")
     require_report()

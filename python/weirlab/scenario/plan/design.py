@@ -18,9 +18,10 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from weirlab.errors import MissingCapability, UnitError
+from weirlab.errors import UnitError
 from weirlab.fields.base import BY_KIND, Model, Named
 from weirlab.fields.values import Count, Natural
+from weirlab.foreign import optional
 from weirlab.heavy import np
 from weirlab.scenario.plan.contest import Contest
 from weirlab.scenario.plan.levels import Factors, Level
@@ -219,10 +220,4 @@ def unit_problem(design: Morris | Sobol) -> dict[str, Any]:
 
 def salib(module: str) -> Any:
     """A module of SALib. Raises MissingCapability, which says how to get it."""
-    from importlib import import_module
-
-    try:
-        return import_module(module)
-    except ImportError as error:
-        hint = "In a checkout of Weirlab:  pip install '.[sensitivity]'"
-        raise MissingCapability(f"this design needs SALib, which is not installed. {hint}") from error
+    return optional(module, who="this design needs", package="SALib", extra="sensitivity")

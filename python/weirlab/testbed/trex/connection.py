@@ -6,13 +6,13 @@ again if repeating it does no harm ("Lazy Pirate", ZeroMQ guide, chapter 4).
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from weirlab.errors import InputError, MissingCapability, TrialTimeout
+from weirlab.errors import InputError, TrialTimeout
+from weirlab.foreign import optional
 from weirlab.testbed.trex.wire import Call, decode, encode, results
 
 if TYPE_CHECKING:
@@ -110,9 +110,4 @@ class Connection:
 
 
 def _pyzmq() -> Any:
-    try:
-        return importlib.import_module("zmq")
-    except ImportError as error:
-        raise MissingCapability(
-            "the trex testbed needs the Python package pyzmq: in a checkout of Weirlab, pip install '.[trex]'"
-        ) from error
+    return optional("zmq", who="the trex testbed needs the Python package", package="pyzmq", extra="trex")
