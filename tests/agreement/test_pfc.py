@@ -111,11 +111,17 @@ def test_a_ring_stands_still_for_good_and_is_reported() -> None:
     records = simulate(scenario, [1, 2, 3], threads=1)
     assert records["deadlocks"].get_column("replicate").unique().to_list() == [0, 1, 2]
     closed = records["deadlocks"].get_column("since_ps").max()
+    until = records["deadlocks"].get_column("found_ps") - records["deadlocks"].get_column("since_ps")
+    # A stop is repeated every 20 us, and looks are 100 us apart: found in the course of the run.
+    assert until.max() <= 120_000_000
+    assert records["deadlocks"].get_column("over_ps").null_count() == records["deadlocks"].height
     late = records["deliveries"].filter(pl.col("t_ps") > closed + 100_000_000)
     assert late.height > 0
     assert late.get_column("frames").sum() == 0, "nothing moves after it has closed"
     (first, *_) = deadlocks(records)
     assert first.startswith("Deadlock in replicate 0: class 3 is held at ")
+    assert "and was found at" in first
+    assert "none is ever released" in first
     watched = scenario.assign(
         {"buffers.all.watchdog": {"poll": "50 us", "detection": "100 us", "restoration": "100 us"}}
     )
@@ -125,6 +131,8 @@ def test_a_ring_stands_still_for_good_and_is_reported() -> None:
     assert late.get_column("frames").sum() > 0, "the watchdog breaks it"
     causes = broken.named("drops").get_column("cause_name").unique().to_list()
     assert causes == ["watchdog"]
+    ended = broken["deadlocks"].filter(pl.col("over_ps").is_not_null())
+    assert ended.height > 0, "it was known, and is known to be over"
 
 
 def test_traffic_that_leaves_the_ring_at_once_does_not_deadlock() -> None:

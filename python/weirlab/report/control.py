@@ -48,18 +48,25 @@ def held_in_a_cycle(records: Records) -> list[str]:
 
 
 def deadlocks(records: Records) -> list[str]:
-    """A sentence for each replicate and class at whose end ports wait for each other and will never go on."""
+    """A sentence for each replicate and class with ports that wait for each other for good."""
     if "deadlocks" not in records:
         return []
     sentences = []
     rows = records.named("deadlocks")
     for (replicate, class_), found in rows.group_by("replicate", "class", maintain_order=True):
-        names = found.get_column("port_name").to_list()
-        since = time_text(max(found.get_column("since_ps").to_list()))
+        lasting = found.filter(pl.col("over_ps").is_null())
+        shown = found if lasting.is_empty() else lasting
+        names = shown.get_column("port_name").unique(maintain_order=True).to_list()
+        first = shown.filter(pl.col("found_ps") == pl.col("found_ps").min())
+        since, seen = (time_text(first.get_column(name).max()) for name in ("since_ps", "found_ps"))  # type: ignore[arg-type]
+        end = (
+            "none is ever released. What waits there counts as under way, not as lost."
+            if not lasting.is_empty()
+            else f"it was over at {time_text(found.get_column('over_ps').max())}."  # type: ignore[arg-type]
+        )
         sentences.append(
             f"Deadlock in replicate {replicate}: class {class_} is held at {listed(names, 6)}, each of which "
-            f"waits for others of them alone; none is ever released. It closed at {since}. What waits there "
-            "counts as under way, not as lost."
+            f"waits for others of them alone. It closed at {since} and was found at {seen}; {end}"
         )
     return sentences
 

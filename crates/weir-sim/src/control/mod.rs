@@ -37,7 +37,7 @@ use self::switching::valve::Valve;
 use crate::frames::FrameId;
 use crate::noticed::ControlProbes;
 use crate::plan::Plan;
-use crate::totals::{ControlKind, StormTotals};
+use crate::totals::{ControlKind, DeadlockTotals, StormTotals};
 
 /// All that is beyond plain ports.
 #[derive(Debug)]
@@ -79,6 +79,9 @@ pub(crate) struct Control {
     /// What watchdogs found, and the frames that they dropped at each place of the ways.
     pub(crate) storms: Vec<StormTotals>,
     pub(crate) storm_drops: Vec<u64>,
+    /// Holds that were found to wait for each other, and no look for more before.
+    pub(crate) deadlocks: Vec<DeadlockTotals>,
+    pub(crate) looks: Time,
     /// Control frames that were made, and that reached their end.
     pub(crate) made: u64,
     pub(crate) ended: u64,
@@ -216,6 +219,8 @@ impl Control {
             spread: Spread::default(),
             storms: Vec::new(),
             storm_drops: Vec::new(),
+            deadlocks: Vec::new(),
+            looks: Time::ZERO,
             made: 0,
             ended: 0,
         };

@@ -61,6 +61,11 @@ impl Pools {
         self.of_node[node as usize].as_deref_mut()
     }
 
+    /// The same, to look at.
+    pub(crate) fn seen(&self, node: u32) -> Option<&Pooled> {
+        self.of_node[node as usize].as_deref()
+    }
+
     /// The number of a port among the inputs of the node that it leads to.
     pub(crate) fn number(&self, port: u32) -> usize {
         self.numbers[port as usize] as usize

@@ -109,6 +109,7 @@ impl Fabric<'_> {
             let (_, until) = held.holds.stop(now, says.stop, length);
             self.look(port);
             self.stop_classes(port, says.stop);
+            self.watch_for_deadlock();
             if until != Time::NEVER {
                 self.plan_task(port, until, Task::Expire);
             }

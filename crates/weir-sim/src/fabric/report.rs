@@ -106,7 +106,8 @@ impl Fabric<'_> {
 
     /// What congestion management did, up to the end.
     pub(crate) fn control_totals(&mut self) -> ControlTotals {
-        let deadlocks = self.deadlocks();
+        self.find_deadlocks();
+        let deadlocks = self.control.as_mut().map(|control| std::mem::take(&mut control.deadlocks)).unwrap_or_default();
         let mut totals = ControlTotals { marks: self.marks(), deadlocks, ..ControlTotals::default() };
         let (end, plan) = (self.end, self.plan);
         let Some(control) = &mut self.control else { return totals };

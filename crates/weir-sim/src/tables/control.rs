@@ -138,7 +138,7 @@ pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
             /// When it was over; unknown if it was not.
             over_ps: MaybeU64 = row.over.map(Time::ps),
         ),
-        table!("deadlocks", "A traffic class of a port that is held at the end of the run and waits for others that are: none of them is ever released.":
+        table!("deadlocks", "A traffic class of a port that is held and waits for others that are: none of them releases another.":
             each(batch, |run| &run.control.deadlocks) => |(i, row)|
             replicate: U32 = i,
             /// Id of the port.
@@ -147,6 +147,10 @@ pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
             class: U32 = row.class.into(),
             /// Since when it is held.
             since_ps: U64 = row.since.ps(),
+            /// When that was found: at a stop that takes effect, at most 100 us after another look.
+            found_ps: U64 = row.found.ps(),
+            /// When it was found to be over, because of a watchdog or an event; unknown if it was not.
+            over_ps: MaybeU64 = row.over.map(Time::ps),
         ),
     ]
 }

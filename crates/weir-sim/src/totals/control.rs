@@ -62,7 +62,7 @@ pub struct ControlTotals {
     pub causes: Vec<CauseTotals>,
     /// What watchdogs found, in order of time.
     pub storms: Vec<StormTotals>,
-    /// Holds that wait for each other at the end, in order of port and class.
+    /// Holds that waited for each other, in order of time, port and class.
     pub deadlocks: Vec<DeadlockTotals>,
 }
 
@@ -107,6 +107,10 @@ pub struct DeadlockTotals {
     pub class: u8,
     /// Since when it is held.
     pub since: Time,
+    /// When that was found.
+    pub found: Time,
+    /// When it was found to be over, if it was: a watchdog or an event ended it.
+    pub over: Option<Time>,
 }
 
 /// What the buffer of a switch held that is counted at inputs and outputs.
