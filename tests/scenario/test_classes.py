@@ -47,8 +47,8 @@ def test_each_class_has_a_queue_and_traffic_has_a_class() -> None:
         "kind": "classes",
         "order": {"kind": "class", "quantum_bytes": 1518},
         "list": [
-            {"class": 7, "weight": None, "discipline": drop_tail},
-            {"class": 0, "weight": 2, "discipline": codel},
+            {"class": 7, "weight": None, "discipline": drop_tail, "trim": None},
+            {"class": 0, "weight": 2, "discipline": codel, "trim": None},
         ],
     }
     arrival = loads(

@@ -236,7 +236,7 @@ def test_messages_go_as_frames_without_tcp():
     assert found.config is None
     assert (found.packets.payload_bytes, found.packets.header_bytes) == (1000, 48)
     wrong = text.replace("load: 50 %", "load: 50 %, balancing: {kind: random}")
-    assert "frames without tcp take the way of their pair" in problems(lambda: loads(wrong))[0]
+    assert "raw frames take the way of their pair" in problems(lambda: loads(wrong))[0]
 
 
 def test_messages_do_not_go_over_udp():
@@ -271,3 +271,54 @@ def test_messages_over_tcp_do_not_stand_beside_rate_limiters_of_hosts():
     )
     found = problems(lambda: resolve(loads(text)))
     assert any("messages do not stand beside rate limiters of hosts" in problem for problem in found), found
+
+
+RDMA = "transport: {kind: rdma, congestion_control: {kind: KIND}MORE}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "place", "says"),
+    [
+        ("bbr", "", "congestion_control", "does not know numbered packets"),
+        ("hpcc", ", credit: {}", "credit", "write 'recovery: selective'"),
+        ("hpcc", ", paths: {}", "paths", "write 'recovery: selective'"),
+        ("hpcc", ", recovery: selective, paths: {values: 63}", "paths.values", "a power of two"),
+        ("hpcc", ", recovery: selective, credit: {share: 150 %}", "credit.share", "150 %"),
+        ("hpcc", ", answers: {class: 9}", "answers.class", "a class from 0 to 7"),
+        ("hpcc", ", timeout: 2 min", "timeout", "at most"),
+    ],
+)
+def test_faults_of_numbered_packets_are_reported_at_their_place(kind, more, place, says):
+    text = HEAD + ENDS + "    pattern: {kind: uniform}\n    " + SOURCE + "\n    "
+    text += RDMA.replace("KIND", kind).replace("MORE", more) + "\nrun: {duration: 2 ms}\n"
+    found = problems(lambda: resolve(loads(text)))
+    assert any(f"traffic.m.transport.{place}" in problem and says in problem for problem in found), found
+
+
+def test_controllers_of_packets_do_not_go_over_tcp():
+    text = HEAD + ENDS + "    pattern: {kind: uniform}\n    " + SOURCE + "\n" + TAIL
+    found = problems(lambda: loads(text.replace("{kind: dctcp}", "{kind: hpcc}")))
+    assert any("transport.congestion_control: is told of each packet" in problem for problem in found), found
+
+
+def test_numbered_packets_carry_messages_alone():
+    text = HEAD + "    {from: host-0, to: host-1, source: {kind: constant, load: 10 %, payload: 1 kB}, "
+    text += RDMA.replace("KIND", "hpcc").replace("MORE", "") + "}\nrun: {duration: 2 ms}\n"
+    (found, *_) = problems(lambda: loads(text))
+    assert "numbered packets carry messages" in found
+
+
+@pytest.mark.parametrize(
+    ("trim", "place", "says"),
+    [
+        ("{to: 5}", "trim.to", "another class with a queue here"),
+        ("{to: 6, size: 600 B}", "trim.size", "512 B"),
+    ],
+)
+def test_faults_of_queues_that_trim_are_reported_at_their_place(trim, place, says):
+    classes = f"{{data: {{class: 0, weight: 1, kind: drop-tail, limit: 50 kB, trim: {trim}}}, "
+    classes += "control: {class: 6, kind: drop-tail, limit: 50 kB}}"
+    text = HEAD + ENDS + "    pattern: {kind: uniform}\n    " + SOURCE + "\n" + TAIL
+    text += f"queues: {{all: {{at: '@switches->*', kind: classes, classes: {classes}}}}}\n"
+    found = problems(lambda: resolve(loads(text)))
+    assert any(place in problem and says in problem for problem in found), found

@@ -20,7 +20,10 @@ fn main() {
     let schema = schemars::schema_for!(Boundary);
     let controllers: Vec<Value> = cc::Config::kinds()
         .into_iter()
-        .map(|kind| json!({"name": kind.name, "about": kind.about, "ecn": kind.ecn, "preset": kind.preset}))
+        .map(|kind| {
+            let packets = kind.preset.as_ref().is_some_and(cc::Config::counts_packets);
+            json!({"name": kind.name, "about": kind.about, "ecn": kind.ecn, "preset": kind.preset, "packets": packets})
+        })
         .collect();
     let whole = json!({"schema": schema, "controllers": controllers});
     println!("{}", serde_json::to_string_pretty(&whole).expect("it has text keys only"));

@@ -6,7 +6,7 @@
 //! 3. [`network`]: nodes and ports out of a graph or a generator; [`routing`]: which ports a flow passes.
 //! 4. [`rng`]: one seed, many named streams; [`traffic`]: when which frames are generated; [`messages`]: when which messages come.
 //! 5. [`queue`]: an output port, fed with virtual or real time; [`marking`]: its marks; [`path`]: what else happens to frames on their way.
-//! 6. [`tcp`]: the two ends of a connection; [`cc`]: congestion control.
+//! 6. [`tcp`]: the two ends of a connection; [`rdma`]: those of a message in numbered packets; [`cc`]: congestion control.
 //! 7. [`ethernet`]: congestion management: BCN, QCN, DCQCN, PAUSE.
 //! 8. [`host`]: the parts of a host's adapter: turns, limiters, what waits.
 //! 9. [`estimation`]: estimators of available bandwidth and capacity that send trains of their own.
@@ -31,6 +31,7 @@ pub mod network;
 pub mod path;
 pub mod queue;
 pub mod rapid;
+pub mod rdma;
 mod ring;
 pub mod rng;
 pub mod routing;

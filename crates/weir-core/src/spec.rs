@@ -76,6 +76,16 @@ pub struct Traffic {
     pub continues: Option<u32>,
 }
 
+impl Spec {
+    /// Whether ports of switches write into packets of messages what waits there.
+    pub fn has_telemetry(&self) -> bool {
+        let reads = |config: &crate::rdma::Config| config.congestion_control.reads_telemetry();
+        self.traffic
+            .iter()
+            .any(|group| group.messages.as_ref().is_some_and(|messages| messages.rdma.as_ref().is_some_and(reads)))
+    }
+}
+
 impl Traffic {
     /// Traffic of sources alone.
     pub fn of_sources(name: impl Into<String>, sources: Vec<Source>) -> Traffic {

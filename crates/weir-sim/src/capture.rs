@@ -84,13 +84,17 @@ impl Tap {
             Some(Body::Tcp(segment)) => What::Segment(segment),
             Some(Body::Pause(says)) => What::Pause(says, quanta(plan, port)),
             Some(Body::Notification { point, feedback }) => What::Notification(point, feedback),
-            Some(Body::Token(_) | Body::Probe(_) | Body::Ask(_)) | None if frame.kind == Kind::Marked => {
+            Some(Body::Token(_) | Body::Rdma(_) | Body::Probe(_) | Body::Ask(_)) | None
+                if frame.kind == Kind::Marked =>
+            {
                 What::Datagram(Ecn::Ce)
             }
-            Some(Body::Token(_) | Body::Probe(_) | Body::Ask(_)) | None if plan.is_capable(frame.flow) => {
+            Some(Body::Token(_) | Body::Rdma(_) | Body::Probe(_) | Body::Ask(_)) | None
+                if plan.is_capable(frame.flow) =>
+            {
                 What::Datagram(Ecn::Ect0)
             }
-            Some(Body::Token(_) | Body::Probe(_) | Body::Ask(_)) | None => What::Datagram(Ecn::NotEct),
+            Some(Body::Token(_) | Body::Rdma(_) | Body::Probe(_) | Body::Ask(_)) | None => What::Datagram(Ecn::NotEct),
         };
         self.noted.push(Noted { at, interface, flow: frame.flow, born: frame.born, size: frame.size(), what });
         if self.noted.len() >= self.most.saturating_mul(2) {

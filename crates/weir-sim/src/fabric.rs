@@ -41,7 +41,7 @@ use crate::control::Control;
 use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
 use crate::forwarding::Forwarding;
-use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool, Received};
+use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool, Received, Trail};
 use crate::line::{Line, Link, Role};
 use crate::open::Open;
 use crate::plan::Plan;
@@ -90,6 +90,8 @@ pub struct Fabric<'p> {
     receivers: Vec<u32>,
     /// The frame that an agent is about to be notified of.
     pub(crate) received: Option<Received>,
+    /// What ports wrote into the last frame of a message that arrived, where they do.
+    pub(crate) trail: Option<Trail>,
     pub(crate) control: Option<Box<Control>>,
     /// Links that lose frames, and ports whose frames are captured.
     pub(crate) wires: Option<Box<Wires>>,
@@ -139,7 +141,11 @@ impl<'p> Fabric<'p> {
             drops: vec![0; forwarding.route.len()],
             lost: vec![0; plan.topology.ports.len()],
             forwarding,
-            open: plan.has_open_flows().then(|| Box::new(Open::new(&plan.topology, seed.stream("balancing")))),
+            open: plan.has_open_flows().then(|| {
+                let mut open = Open::new(&plan.topology, seed.stream("balancing"));
+                open.reads_entropy = plan.has_entropy();
+                Box::new(open)
+            }),
             script,
             hops: 0,
             patience: 0,
@@ -152,6 +158,7 @@ impl<'p> Fabric<'p> {
             alarmed: Time::NEVER,
             receivers: Vec::new(),
             received: None,
+            trail: plan.spec.has_telemetry().then(Trail::default),
             control: plan.control.as_ref().map(|shared| Box::new(Control::new(plan, shared, seed, end))),
             wires: Wires::new(plan, seed).map(Box::new),
         };

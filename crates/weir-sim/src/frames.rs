@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use weir_core::cc::Hop;
 use weir_core::estimation::{Ask, Packet};
 use weir_core::ethernet::pfc::Says;
 use weir_core::ethernet::reaction::Feedback;
 use weir_core::host::chain::{Links, NOWHERE};
 use weir_core::queue::Lane;
+use weir_core::rdma::Packet as Numbered;
 use weir_core::tcp::Segment;
 use weir_core::units::{Bytes, Time};
 
@@ -73,6 +75,8 @@ pub enum Body {
     Token(u64),
     /// A segment of a connection.
     Tcp(Segment),
+    /// A packet of a message, or an answer to one.
+    Rdma(Numbered),
     /// A packet of an estimator's train.
     Probe(Packet),
     /// What an estimator asks for.
@@ -108,6 +112,34 @@ impl Frame {
     pub(crate) fn size(&self) -> Bytes {
         Bytes::new(self.size.into())
     }
+
+    /// Its payload was cut: so much is left.
+    pub(crate) fn cut(&mut self, size: Bytes) {
+        self.size = self.size.min(u16::try_from(size.count()).unwrap_or(u16::MAX));
+    }
+}
+
+/// What ports have written into a frame on its way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Trail {
+    hops: [Hop; HOPS],
+    count: usize,
+}
+
+/// Most ports that write into a frame; those behind them find no room.
+const HOPS: usize = 8;
+
+impl Trail {
+    pub(crate) fn add(&mut self, hop: Hop) {
+        if let Some(place) = self.hops.get_mut(self.count) {
+            *place = hop;
+            self.count += 1;
+        }
+    }
+
+    pub(crate) fn hops(&self) -> &[Hop] {
+        &self.hops[..self.count]
+    }
 }
 
 /// A body in a cache line.
@@ -125,6 +157,8 @@ pub(crate) struct Pool {
     control: BTreeMap<FrameId, Body>,
     /// The ends that frames of open flows are meant for, at their places; [`NO_END`] of others.
     ends: Vec<u32>,
+    /// What ports have written into frames, at their places, where any do.
+    trails: Vec<Trail>,
     /// Frames under way, by connection: two ends.
     under_way: Vec<u32>,
     free: FrameId,
@@ -141,6 +175,7 @@ impl Pool {
             bodies: Vec::new(),
             control: BTreeMap::new(),
             ends: Vec::new(),
+            trails: Vec::new(),
             under_way: Vec::new(),
             free: NO_FRAME,
             alive: 0,
@@ -225,6 +260,19 @@ impl Pool {
             return None;
         }
         self.ends.get(id as usize).copied().filter(|&end| end != NO_END)
+    }
+
+    /// Frame `id` has this trail from now on.
+    pub(crate) fn set_trail(&mut self, id: FrameId, trail: Trail) {
+        if self.trails.len() <= id as usize {
+            self.trails.resize(self.frames.len().next_power_of_two(), Trail::default());
+        }
+        self.trails[id as usize] = trail;
+    }
+
+    /// The trail of frame `id`, if frames have any.
+    pub(crate) fn trail(&mut self, id: FrameId) -> Option<&mut Trail> {
+        self.trails.get_mut(id as usize)
     }
 
     /// There are connections up to `number`.

@@ -39,6 +39,7 @@ pub mod path;
 mod plan;
 mod probes;
 mod probing;
+mod rdma;
 mod reckoning;
 mod route;
 mod script;

@@ -15,7 +15,7 @@ use weir_core::rng::Seed;
 use weir_core::spec::messages::{Arrivals, Messages as Spec};
 use weir_core::units::{Bytes, Time};
 
-use self::groups::{Group, Slot};
+use self::groups::{Ends, Group, Slot};
 use crate::agent::Agent;
 use crate::bulk::Bulk;
 use crate::chain::{Chain, NO_TASK};
@@ -23,9 +23,12 @@ use crate::fabric::Fabric;
 use crate::frames::Received;
 use crate::open::End;
 use crate::plan::Plan;
-use crate::tcp::{TcpReceiver, TcpSender};
+use crate::rdma::{Adapters, Due, Wish};
 use crate::timer::{Alarm, Timer};
 use crate::totals::{MessageTotals, Totals};
+
+/// Entries of `due` that are for the adapter of a host, not for an end.
+const ADAPTER: u32 = 1 << 31;
 
 /// All messages of a scenario.
 #[derive(Debug)]
@@ -50,6 +53,8 @@ pub struct Messages {
     begun: Vec<Message>,
     /// What is still to arrive of those without connections.
     bulk: Rc<RefCell<Bulk>>,
+    /// Of hosts that send or receive numbered packets.
+    adapters: Adapters,
 }
 
 #[derive(Debug)]
@@ -59,6 +64,14 @@ struct Source {
     place: u32,
     /// None of messages that are listed: `place` is the next one.
     events: Option<Events>,
+}
+
+/// What an end is told.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    Begin,
+    Timer,
+    Frame(Received),
 }
 
 impl Messages {
@@ -77,17 +90,14 @@ impl Messages {
             ready: BinaryHeap::new(),
             begun: Vec::new(),
             bulk: Rc::default(),
+            adapters: Adapters::default(),
         };
         for (traffic, flow, spec) in plan.messages() {
             let group = messages.groups.len() as u32;
             messages.groups.push(Group {
                 traffic,
                 flow,
-                pairs: if spec.config.is_some() {
-                    BTreeMap::new()
-                } else {
-                    spec.pairs().into_iter().zip(flow..).collect()
-                },
+                pairs: if spec.has_ends() { BTreeMap::new() } else { spec.pairs().into_iter().zip(flow..).collect() },
                 totals: MessageTotals { traffic, stride: 1, ..MessageTotals::default() },
                 rows: Vec::new(),
                 taken: [0; 65],
@@ -201,26 +211,73 @@ impl Messages {
 
     /// An end acts; its connection may be over then.
     #[inline]
-    fn act(
-        &mut self,
-        fabric: &mut Fabric<'_>,
-        end: u32,
-        act: impl FnOnce(&mut (TcpSender, TcpReceiver), &mut Fabric<'_>) -> Time,
-    ) {
+    fn act(&mut self, fabric: &mut Fabric<'_>, end: u32, told: Told) {
         let slot = &mut self.slots[end as usize / 2];
         let Some(ends) = &mut slot.ends else { return };
         fabric.speak(end / 2);
-        let next = act(ends, fabric);
-        if let Some(at) = self.timers[end as usize].set(next) {
-            self.due.push(Reverse((at, end)));
-        }
-        let is_over = end.is_multiple_of(2) && ends.0.is_over();
-        if slot.task != NO_TASK && ends.1.has_all() {
-            let (group, task) = (slot.group, std::mem::replace(&mut slot.task, NO_TASK));
+        let sends = end.is_multiple_of(2);
+        let (next, is_over, has_all, wish) = match ends {
+            Ends::Tcp(ends) => {
+                let next = match (told, sends) {
+                    (Told::Begin, _) => ends.0.begin(fabric),
+                    (Told::Timer, true) => ends.0.on_timer(fabric),
+                    (Told::Frame(frame), true) => ends.0.on_frame(fabric, frame),
+                    (Told::Timer, false) => ends.1.on_timer(fabric),
+                    (Told::Frame(frame), false) => ends.1.on_frame(fabric, frame),
+                };
+                (next, sends && ends.0.is_over(), ends.1.has_all(), Wish::Nothing)
+            }
+            Ends::Rdma(ends) => {
+                ends.act(fabric, sends, if let Told::Frame(frame) = told { Some(frame) } else { None });
+                let wish = ends.wish(fabric.now(), sends);
+                let next = if sends { ends.next() } else { Time::NEVER };
+                (next, sends && ends.is_over(), ends.has_all(), wish)
+            }
+        };
+        let host = if sends { slot.row.from } else { slot.row.to };
+        let task = if has_all { std::mem::replace(&mut slot.task, NO_TASK) } else { NO_TASK };
+        let group = slot.group;
+        self.set_timer(end, next);
+        if task != NO_TASK {
             self.end_task(fabric, group, task, fabric.now());
         }
         if is_over {
             self.finish(end / 2);
+        }
+        if wish != Wish::Nothing {
+            self.adapters.enter(host, end / 2, wish);
+            self.serve(fabric, host);
+        }
+    }
+
+    fn set_timer(&mut self, end: u32, next: Time) {
+        if let Some(at) = self.timers[end as usize].set(next) {
+            self.due.push(Reverse((at, end)));
+        }
+    }
+
+    /// The adapter of `host` sends packets while its line is free, each from the next of its messages, and gives credit.
+    fn serve(&mut self, fabric: &mut Fabric<'_>, host: u32) {
+        while let Some(due) = self.adapters.next(fabric, host) {
+            let place = match due {
+                Due::Later(at) => {
+                    self.due.push(Reverse((at, ADAPTER | host)));
+                    continue;
+                }
+                Due::Packet(place) | Due::Credit(place) => place,
+            };
+            let Some(Ends::Rdma(ends)) = &mut self.slots[place as usize].ends else { continue };
+            fabric.speak(place);
+            if let Due::Credit(_) = due {
+                let pause = ends.give_credit(fabric);
+                self.adapters.pause_credit(host, fabric.now() + pause);
+                self.adapters.enter(host, place, ends.wish(fabric.now(), false));
+            } else {
+                ends.send(fabric);
+                let (wish, next) = (ends.wish(fabric.now(), true), ends.next());
+                self.adapters.enter(host, place, wish);
+                self.set_timer(2 * place, next);
+            }
         }
     }
 
@@ -263,10 +320,13 @@ impl Agent for Messages {
         let now = fabric.now();
         while let Some(&Reverse((at, end))) = self.due.peek().filter(|row| row.0.0 <= now) {
             self.due.pop();
+            if end & ADAPTER != 0 {
+                self.adapters.wake(end & !ADAPTER, at);
+                self.serve(fabric, end & !ADAPTER);
+                continue;
+            }
             match self.timers[end as usize].on_event(at) {
-                Alarm::RunOut => self.act(fabric, end, |ends, fabric| {
-                    if end.is_multiple_of(2) { ends.0.on_timer(fabric) } else { ends.1.on_timer(fabric) }
-                }),
+                Alarm::RunOut => self.act(fabric, end, Told::Timer),
                 Alarm::Later(at) => self.due.push(Reverse((at, end))),
                 Alarm::Void => {}
             }
@@ -287,9 +347,7 @@ impl Agent for Messages {
     fn on_frame(&mut self, fabric: &mut Fabric<'_>, frame: Received) -> Time {
         // What is meant for end 0 is data, and goes to the receiver.
         let end = frame.end ^ 1;
-        self.act(fabric, end, |ends, fabric| {
-            if end.is_multiple_of(2) { ends.0.on_frame(fabric, frame) } else { ends.1.on_frame(fabric, frame) }
-        });
+        self.act(fabric, end, Told::Frame(frame));
         self.next()
     }
 

@@ -149,6 +149,8 @@ pub(crate) struct Open {
     ends: Vec<End>,
     /// The connection whose ends send now.
     pub(crate) speaking: u32,
+    /// Whether senders choose ways by a value that nodes hash.
+    pub(crate) reads_entropy: bool,
     /// By node: its row of `table`, if it forwards or has several ports.
     rows: Vec<u32>,
     /// By node: the only port of a host.
@@ -198,6 +200,7 @@ impl Open {
         Open {
             ends: Vec::new(),
             speaking: 0,
+            reads_entropy: false,
             rows,
             outlets,
             columns,
@@ -236,8 +239,16 @@ impl Open {
     /// The port by which `node` sends a frame on that is meant for `end`; none if it knows no way. `waits` says for how long a frame
     /// would wait at a port.
     #[inline]
-    pub(crate) fn choose(&mut self, now: Time, node: u32, end: u32, waits: impl Fn(u32) -> Span) -> Option<u32> {
+    pub(crate) fn choose(
+        &mut self,
+        now: Time,
+        node: u32,
+        end: u32,
+        entropy: u16,
+        waits: impl Fn(u32) -> Span,
+    ) -> Option<u32> {
         let End { host, column, hash, balancing } = self.ends[end as usize];
+        let hash = if entropy == 0 { hash } else { mix(u64::from(hash) << 16 | u64::from(entropy)) as u32 };
         let row = self.rows[node as usize];
         if row == NONE {
             return Some(self.outlets[node as usize]);

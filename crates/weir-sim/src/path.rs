@@ -6,7 +6,7 @@ mod packet;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use weir_core::cc::{Controller, Controllers, Setup};
+use weir_core::cc::{self, Controller, Controllers, Setup};
 use weir_core::path::{Line, LineCounters, LoadedPath, TransferSpec};
 use weir_core::queue::Label;
 use weir_core::rapid::LogWriter;
@@ -98,7 +98,7 @@ pub fn simulate_path(spec: &LoadedPath, seed: Seed, cancelled: &AtomicBool) -> O
 }
 
 fn control(connection: &tcp::Config, chance: rng::Stream) -> Controller {
-    let setup = Setup { connection, chance, log: LogWriter::none() };
+    let setup = Setup { connection, path: cc::Path::PLAIN, chance, log: LogWriter::none() };
     Controllers::new().make(setup).expect("the spec was checked")
 }
 

@@ -1,6 +1,6 @@
 //! What becomes of frames on a link beyond being carried: some links lose frames, and those of some ports are captured.
 //!
-//! A line that does neither is not watched, and costs nothing. What is lost on a link counts when its
+//! Others write into packets what they have sent and what waits there (in-band telemetry). A line that does none of this is not watched, and costs nothing. What is lost on a link counts when its
 //! transmission begins; each direction has its own stream of chance, `link/PORT/loss`.
 
 use weir_core::path::{Loss, LossModel};
@@ -29,6 +29,8 @@ pub(crate) struct Wire {
     pub(crate) loss: Option<Loss>,
     /// The capture, and the interface of its file.
     pub(crate) tap: Option<(usize, u32)>,
+    /// What it has sent, framing counted, if it writes that into packets.
+    pub(crate) told: Option<u64>,
 }
 
 pub(crate) const NOWHERE: u32 = u32::MAX;
@@ -53,6 +55,10 @@ impl Wires {
                 wires.wire(port).tap = Some((capture, interface));
             }
         }
+        if plan.spec.has_telemetry() {
+            let of_switches = (0..).zip(ports).filter(|(_, spec)| !plan.topology().is_host(spec.from));
+            of_switches.for_each(|(port, _)| wires.wire(port).told = Some(0));
+        }
         (!wires.wires.is_empty()).then_some(wires)
     }
 
@@ -60,7 +66,7 @@ impl Wires {
         let place = &mut self.of_port[port as usize];
         if *place == NOWHERE {
             *place = self.wires.len() as u32;
-            self.wires.push(Wire { port, loss: None, tap: None });
+            self.wires.push(Wire { port, loss: None, tap: None, told: None });
         }
         &mut self.wires[*place as usize]
     }

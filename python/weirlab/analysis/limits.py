@@ -14,7 +14,7 @@ from weirlab.scenario.network import ClassQueues, DropTail, marking_of
 from weirlab.scenario.network.aqm import DualPi2, Managed, Threshold
 from weirlab.scenario.resolve.control import in_bytes, unit_of
 from weirlab.scenario.resolve.transport import ecn_of
-from weirlab.scenario.traffic import Tcp
+from weirlab.scenario.traffic import Rdma, Tcp
 from weirlab.scenario.traffic.controllers import ECN
 from weirlab.units import Size
 
@@ -74,6 +74,8 @@ def unheard_marks(scenario: Scenario) -> list[str]:
     control = scenario.control
     dcqcn = None if control is None else control.dcqcn
     streams = [entry for entry in scenario.traffic.values() if isinstance(entry.transport, Tcp)]
+    if any(isinstance(entry.transport, Rdma) for entry in scenario.traffic.values()):
+        return []
     others = len(scenario.traffic) > len(streams) or bool(scenario.hotspots)
     if (dcqcn is not None and others) or any(
         ecn_of(entry.transport) != "none" for entry in streams if isinstance(entry.transport, Tcp)

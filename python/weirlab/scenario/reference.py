@@ -31,7 +31,7 @@ from weirlab.scenario import completing, control, model, network, plan, record, 
 from weirlab.scenario.control import bcn, dcqcn, limiter, qcn
 from weirlab.scenario.network import aqm, buffers, classes, delays, events, path, switching
 from weirlab.scenario.plan import Level, contest, design, precision
-from weirlab.scenario.traffic import controllers, hotspots, messages, probing, rapid
+from weirlab.scenario.traffic import controllers, hotspots, messages, probing, rapid, rdma
 
 _MODULES = (
     aqm,
@@ -57,6 +57,7 @@ _MODULES = (
     probing,
     qcn,
     rapid,
+    rdma,
     record,
     registry,
     switching,

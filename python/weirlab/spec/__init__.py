@@ -435,6 +435,8 @@ class Class(Part):
     """Its number, 0 to 7."""
     discipline: Discipline
     """What waits there, and how."""
+    trim: Trim | None = None
+    """What becomes of packets of messages that find no room; absent: they are dropped."""
     weight: int | None
     """Its share; absent: strict priority."""
 
@@ -555,6 +557,86 @@ class CongestionControlTimely(Part):
     """Data between two updates of the rate: that of a completion."""
 
 
+class CongestionControlDcqcnSender(Part):
+    """DCQCN (Zhu 2015) in the sender: marks that the receiver reports cut the rate, timers and a byte
+    counter raise it; with `rdma`.
+    """
+
+    kind: Literal["dcqcn-sender"] = "dcqcn-sender"
+    gain: float
+    """g: weight of the newest notification in alpha."""
+    alpha_timer_ps: int
+    """Time without a notification after which alpha decays; of adapters with timers, time between two
+    updates of alpha.
+    """
+    timers: bool
+    """Whether timers cut the rate and update alpha, as in network adapters; else each notification does."""
+    cut_timer_ps: int
+    """Time between two cuts, with timers."""
+    notify_every_ps: int
+    """Marks within this time after one that counted do not count. With timers 1 ps: all do."""
+    increase_timer_ps: int
+    """Time of a stage of the increase."""
+    byte_counter_bytes: int
+    """Data of a stage of the increase."""
+    fast_recovery: int
+    """Stages of fast recovery."""
+    r_ai_bps: int
+    """Step of the additive increase."""
+    r_hai_bps: int
+    """Step of the hyper-active increase."""
+    min_rate_bps: int
+    """The least rate."""
+
+
+class CongestionControlHpcc(Part):
+    """HPCC (2019): the window follows what waits at the ports on the way and what they send, as these
+    write it into packets; with `rdma`.
+    """
+
+    kind: Literal["hpcc"] = "hpcc"
+    eta: float
+    """Utilisation that is aimed at."""
+    max_stage: int
+    """Additive increases in a row after which the window follows the utilisation again; 0: it always does,
+    as in the authors' simulations.
+    """
+    w_ai_bytes: int
+    """What is added to the window at each change, W_AI."""
+    min_rate_bps: int
+    """The least rate."""
+
+
+class CongestionControlNscc(Part):
+    """NSCC of Ultra Ethernet, as uet-htsim has it: the window follows delay and marks, and is measured
+    anew when much is lost; with `rdma`.
+    """
+
+    kind: Literal["nscc"] = "nscc"
+    target: float
+    """Delay that is aimed at, as a part of the round-trip time of the empty path: 0.75 where queues trim,
+    1 where they drop.
+    """
+    most: float
+    """The greatest window, and the first one, as a multiple of what the empty path holds."""
+    gamma: float
+    """How much of the excess of the delay over the target a decrease takes."""
+    gate_rounds: int
+    """The window is measured anew when less than the greatest window divided by 2 to this power arrives in
+    a period; see `Nscc`.
+    """
+    spares_last_hop: bool
+    """Whether packets that only the last queue on their way trimmed leave the window as it is, because a
+    receiver's credit answers for them.
+    """
+
+
+class CongestionControlLineRate(Part):
+    """None: what may be in flight does not change; with `rdma`."""
+
+    kind: Literal["line-rate"] = "line-rate"
+
+
 class CongestionControlRapid(Part):
     """Rapid: all packets leave in probe streams, whose rates grow exponentially about the mean rate (Konda
     & Kaur 2009).
@@ -634,6 +716,21 @@ class Control(Part):
     """Data center QCN: marks, and notifications from the receiver."""
     qcn: Qcn | None
     """Quantized congestion notification (IEEE 802.1Qau-2010)."""
+
+
+class Credit(Part):
+    """Credit that a receiver gives to its senders."""
+
+    initial: float
+    """What a sender may send before it has any, as a multiple of what the empty path holds."""
+    revokes: bool
+    """Whether the first answer or credit takes away what is left of that."""
+    most: float
+    """What a sender may ask for ahead, as such a multiple."""
+    packets: int
+    """Packets of credit that the receiver gives at a time."""
+    share: float
+    """Share of the receiver's line rate at which credit is given, all senders together."""
 
 
 class CrossSpec(Part):
@@ -1428,7 +1525,7 @@ class Messages(Part):
     """
 
     packets: Packets
-    """How messages without connections are cut."""
+    """How messages without TCP are cut."""
     handshake: bool
     """Whether each connection is opened first. Otherwise it is there already, idle for so long that it has
     the window of a new one, and knows the round-trip time of an empty network.
@@ -1441,6 +1538,8 @@ class Messages(Part):
     """Most rows that are kept of them; of more, every second, every fourth, and so on."""
     config: TcpConfig | None
     """Settings of both ends of the connection of each; null: their frames go without, as `packets` says."""
+    rdma: RdmaConfig | None = None
+    """Settings of both ends of each, where it goes in numbered packets; not with `config`."""
 
 
 class MethodPathload(Part):
@@ -1617,6 +1716,15 @@ class Packets(Part):
     """Data of a full frame."""
     header_bytes: int
     """What each frame has beyond its data."""
+
+
+class PathChoice(Part):
+    """How a sender chooses the way of each packet: by a value in its header that switches hash."""
+
+    rule: PathRule
+    """By which rule."""
+    values: int
+    """How many values there are, a power of two."""
 
 
 class Pause(Part):
@@ -1834,6 +1942,45 @@ class RateSpecSteps(Part):
     """From when on which rate; ascending, the first at 0."""
     period_ps: int | None
     """After this time it begins anew. None: the last rate stays."""
+
+
+class RdmaConfig(Part):
+    """Settings of both ends of a message, as they cross the boundary."""
+
+    congestion_control: CongestionControl
+    """What sets window and rate."""
+    recovery: PacketRecovery
+    """What is sent again."""
+    answer_bytes: int
+    """Frames of answers, telemetry not counted."""
+    answer_every_bytes: int
+    """Data after which the receiver answers; 0: each packet. It answers at once what is first, marked,
+    cut, doubled or asked for.
+    """
+    control_class: int
+    """Traffic class of answers, credit and headers of packets that were cut."""
+    telemetry_bytes: int
+    """What ports write into a data packet and its answer takes back, where the congestion control reads
+    it: so much room is always there.
+    """
+    timeout_ps: int
+    """Time after which what was not answered is sent again."""
+    credit: Credit | None
+    """Credit of the receiver; null: the sender needs none."""
+    initial_window_bytes: int | None
+    """Window of a congestion control of TCP at first; null: what the empty path holds."""
+    paths: PathChoice | None
+    """How the sender chooses among ways; null: all packets of a message take one."""
+    reordering_packets: int | None
+    """With `selective`: a packet is lost when one has arrived that was sent so many packets behind it;
+    null: only when its header says so, or by time.
+    """
+    round_trip_ps: int | None
+    """Round-trip time of the empty path that congestion controls reckon with; null: that of the sender and
+    its receiver.
+    """
+    window_bytes: int | None
+    """Most data in flight; null: as the congestion control says."""
 
 
 class Reading(Part):
@@ -2198,6 +2345,20 @@ class TransferSpec(Part):
     """How often their state is written down."""
 
 
+class Trim(Part):
+    """The payload of a packet without room is cut. Its header joins the queue of another class.
+
+    By chance, one half each, it is the packet that comes or the last that waits whose payload is cut.
+
+    Source: uet-htsim, `compositequeue.cpp` (the chance, which breaks phase effects)
+    """
+
+    size_bytes: int
+    """The frame that is left."""
+    class_: int
+    """Its class."""
+
+
 class Watchdog(Part):
     """A watchdog of flow control. See `crate::ethernet::watchdog`."""
 
@@ -2257,6 +2418,10 @@ CongestionControl = (
     | CongestionControlPrague
     | CongestionControlSwift
     | CongestionControlTimely
+    | CongestionControlDcqcnSender
+    | CongestionControlHpcc
+    | CongestionControlNscc
+    | CongestionControlLineRate
     | CongestionControlRapid
     | CongestionControlCustom
 )
@@ -2378,6 +2543,17 @@ NotificationLane = Literal["control", "data", "beside"]
 
 Order = OrderArrival | OrderClass
 """Which class sends next."""
+
+
+PacketRecovery = Literal["go-back-0", "go-back-n", "selective"]
+"""What a sender sends again."""
+
+
+PathRule = Literal["oblivious", "bitmap", "reps", "mixed"]
+"""The rule by which a sender chooses the value of each packet.
+
+Source: uet-htsim, `uec_mp.cpp`
+"""
 
 
 PauseScope = Literal["switch", "input"]

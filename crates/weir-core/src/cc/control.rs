@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cc::{Allowance, Metrics, Needs, SenderEvent};
+use crate::cc::{Allowance, Answer, Metrics, Needs, Path, SenderEvent};
 use crate::error::SpecError;
 use crate::rapid::LogWriter;
 use crate::rng::{Seed, Stream};
@@ -20,6 +20,11 @@ use crate::units::Time;
 pub trait CongestionControl: fmt::Debug + Send {
     /// Something happened at `now`.
     fn on_event(&mut self, now: Time, event: &SenderEvent);
+
+    /// With [`Needs::packets`]: an answer of the receiver to one packet.
+    fn on_answer(&mut self, now: Time, answer: &Answer<'_>) {
+        let _ = (now, answer);
+    }
 
     /// What may be done now.
     fn allowance(&self) -> Allowance;
@@ -50,6 +55,8 @@ pub trait CongestionControl: fmt::Debug + Send {
 pub struct Setup<'a> {
     /// The settings of its connection.
     pub connection: &'a tcp::Config,
+    /// Its path, as far as it is known before anything is sent.
+    pub path: Path,
     /// Its chance.
     pub chance: Stream,
     /// Where it writes down what it does, if anybody reads that.
@@ -59,7 +66,12 @@ pub struct Setup<'a> {
 impl<'a> Setup<'a> {
     /// For a connection that leaves nothing to chance, and of which nothing is written down.
     pub fn plain(connection: &'a tcp::Config) -> Setup<'a> {
-        Setup { connection, chance: Seed::new(0).stream("congestion control"), log: LogWriter::none() }
+        Setup {
+            connection,
+            path: Path::PLAIN,
+            chance: Seed::new(0).stream("congestion control"),
+            log: LogWriter::none(),
+        }
     }
 }
 
@@ -70,6 +82,10 @@ pub trait Settings: Sized {
 
     /// Whether it times each segment by itself, as [`Needs::departures`] says.
     const TIMES_SEGMENTS: bool = false;
+    /// Whether it sees each packet by itself, as [`Needs::packets`] says.
+    const PACKETS: bool = false;
+    /// Whether it reads what ports write into packets, as [`Needs::telemetry`] says.
+    const TELEMETRY: bool = false;
     /// How the receiver is to report marks, unless a scenario says so.
     const ECN: EcnSupport = EcnSupport::None;
 

@@ -126,6 +126,84 @@ pub struct Departed {
     pub frame: Bytes,
 }
 
+/// What the receiver says of one packet that a sender of numbered packets has sent ([`crate::rdma`]), for a controller with
+/// [`Needs::packets`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answer<'a> {
+    /// The number of its first byte.
+    pub number: u64,
+    /// The number of the byte that is sent next for the first time.
+    pub next: u64,
+    /// Data of which the sender has learnt by this answer that it has arrived.
+    pub bytes: Bytes,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Whether a queue marked it.
+    pub marked: bool,
+    /// From its departure until this answer.
+    pub rtt: Span,
+    /// Data in flight now.
+    pub flight: Bytes,
+    /// What the ports of switches wrote into it on its way.
+    pub hops: &'a [Hop],
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It arrived.
+    Arrived,
+    /// Its header arrived: a queue had no room for its payload.
+    Trimmed {
+        /// Whether that was the last queue on its way.
+        at_last_hop: bool,
+    },
+    /// It came out of order, and the receiver does not keep it.
+    Refused,
+}
+
+/// What a port writes into a packet whose transmission begins there (in-band telemetry).
+///
+/// Source: HPCC 2019, 4.1, figure 7.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hop {
+    /// Which port.
+    pub port: u32,
+    /// What waits there still.
+    pub queue_bytes: u32,
+    /// When the transmission begins.
+    pub at: Time,
+    /// What it has sent, this packet and framing counted.
+    pub sent_bytes: u64,
+    /// Its line rate.
+    pub rate_bps: u64,
+}
+
+/// What is known of the path of a sender when it is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Line rate of the sender.
+    pub line_rate: Rate,
+    /// From the departure of a full packet until its answer.
+    pub round_trip: Span,
+    /// Data of a full packet, and its frame.
+    pub packet: (Bytes, Bytes),
+}
+
+impl Path {
+    /// 10 Gbit/s and 100 us: of a sender that knows nothing.
+    pub const PLAIN: Path = Path {
+        line_rate: Rate::from_gbit_per_s(10),
+        round_trip: Span::from_us(100),
+        packet: (Bytes::new(1448), Bytes::new(1518)),
+    };
+
+    /// What is in flight on the empty path at line rate.
+    pub fn product(&self) -> Bytes {
+        self.line_rate * self.round_trip
+    }
+}
+
 /// What a sender may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
@@ -178,14 +256,27 @@ pub struct Needs {
     pub counters: bool,
     /// It has a timer of its own.
     pub timer: bool,
+    /// It is told of each packet by itself ([`CongestionControl::on_answer`](super::CongestionControl::on_answer)), which only
+    /// senders of numbered packets can do.
+    pub packets: bool,
+    /// Ports of switches write into each packet what waits there.
+    pub telemetry: bool,
     /// What its packets say about marks, where the ends have agreed to use ECN.
     pub codepoint: Ecn,
 }
 
 impl Needs {
     /// Nothing but acknowledgements and congestion.
-    pub const PLAIN: Needs =
-        Needs { model: false, departures: false, marks: false, counters: false, timer: false, codepoint: Ecn::Ect0 };
+    pub const PLAIN: Needs = Needs {
+        model: false,
+        departures: false,
+        marks: false,
+        counters: false,
+        timer: false,
+        packets: false,
+        telemetry: false,
+        codepoint: Ecn::Ect0,
+    };
 }
 
 /// What a controller shows of its state; nobody acts on it.

@@ -13,8 +13,12 @@
 mod bbr;
 mod control;
 mod cubic;
+mod dcqcn;
 mod dctcp;
 mod event;
+mod hpcc;
+mod line_rate;
+mod nscc;
 mod prague;
 mod rapid;
 mod reno;
@@ -27,8 +31,14 @@ use serde::{Deserialize, Serialize};
 pub use bbr::{Bbr, BbrConfig};
 pub use control::{CongestionControl, Controllers, Custom, Settings, Setup};
 pub use cubic::{Cubic, CubicConfig};
+pub use dcqcn::{Dcqcn, DcqcnConfig};
 pub use dctcp::{Dctcp, DctcpConfig};
-pub use event::{Acked, Allowance, Cause, Departed, Marks, Metrics, Needs, Pace, SenderEvent};
+pub use event::{
+    Acked, Allowance, Answer, Cause, Departed, Hop, Marks, Metrics, Needs, Outcome, Pace, Path, SenderEvent,
+};
+pub use hpcc::{Hpcc, HpccConfig};
+pub use line_rate::{LineRate, LineRateConfig};
+pub use nscc::{Nscc, NsccConfig};
 pub use prague::{Prague, PragueConfig};
 pub use rapid::Rapid;
 pub use reno::{Reno, RenoConfig};
@@ -77,6 +87,22 @@ macro_rules! controllers {
                 match self {
                     $(Config::$kind(_) => <$settings as Settings>::TIMES_SEGMENTS,)+
                     Config::Custom(_) => true,
+                }
+            }
+
+            /// Whether it is told of each packet by itself, which only senders of numbered packets can do.
+            pub fn counts_packets(&self) -> bool {
+                match self {
+                    $(Config::$kind(_) => <$settings as Settings>::PACKETS,)+
+                    Config::Custom(_) => false,
+                }
+            }
+
+            /// Whether it reads what ports write into packets.
+            pub fn reads_telemetry(&self) -> bool {
+                match self {
+                    $(Config::$kind(_) => <$settings as Settings>::TELEMETRY,)+
+                    Config::Custom(_) => false,
                 }
             }
 
@@ -135,6 +161,13 @@ macro_rules! controllers {
                 }
             }
 
+            fn on_answer(&mut self, now: Time, answer: &Answer<'_>) {
+                match self {
+                    $(Controller::$kind(controller) => controller.on_answer(now, answer),)+
+                    Controller::Custom(controller) => controller.on_answer(now, answer),
+                }
+            }
+
             #[inline]
             fn allowance(&self) -> Allowance {
                 match self {
@@ -190,6 +223,14 @@ controllers! {
     Swift(SwiftConfig) as Box<Swift>;
     /// TIMELY (Mittal 2015): the rate follows the gradient of the round-trip time.
     Timely(TimelyConfig) as Box<Timely>;
+    /// DCQCN (Zhu 2015) in the sender: marks that the receiver reports cut the rate, timers and a byte counter raise it; with `rdma`.
+    DcqcnSender(DcqcnConfig) as Box<Dcqcn>;
+    /// HPCC (2019): the window follows what waits at the ports on the way and what they send, as these write it into packets; with `rdma`.
+    Hpcc(HpccConfig) as Box<Hpcc>;
+    /// NSCC of Ultra Ethernet, as uet-htsim has it: the window follows delay and marks, and is measured anew when much is lost; with `rdma`.
+    Nscc(NsccConfig) as Box<Nscc>;
+    /// None: what may be in flight does not change; with `rdma`.
+    LineRate(LineRateConfig) as LineRate;
     /// Rapid: all packets leave in probe streams, whose rates grow exponentially about the mean rate (Konda & Kaur 2009).
     Rapid(Box<crate::rapid::Config>) as Box<Rapid>;
 }

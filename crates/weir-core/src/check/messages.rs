@@ -24,13 +24,16 @@ pub(super) fn check_messages(spec: &Spec, topology: &Topology) -> Result<(), Spe
         if !spec.switching.is_plain() {
             return refused("shared memories, adapters and slow outputs of 'switching'");
         }
-        if messages.config.is_some() && !spec.control.limited_hosts().is_empty() {
+        if messages.has_ends() && !spec.control.limited_hosts().is_empty() {
             return refused("rate limiters of hosts (BCN, QCN, DCQCN) if they have connections");
         }
         if !spec.record.captures.is_empty() {
             return refused("captures of frames");
         }
-        check(messages, topology).map_err(|error| error.under(at))?;
+        check(messages, topology).map_err(|error| error.under(&at))?;
+        if messages.rdma.is_some() {
+            check_adapters(messages, topology).map_err(|error| error.under(&at))?;
+        }
     }
     Ok(())
 }
@@ -39,8 +42,15 @@ fn check(messages: &Messages, topology: &Topology) -> Result<(), SpecError> {
     if let Some(config) = &messages.config {
         config.check().map_err(|error| error.under("/config"))?;
     }
+    if let Some(config) = &messages.rdma {
+        if messages.config.is_some() {
+            return Err(SpecError::new("/rdma", "messages go over tcp or over this (got both)"));
+        }
+        config.check().map_err(|error| error.under("/rdma"))?;
+    }
     let Packets { payload_bytes, header_bytes } = messages.packets;
-    let frame = payload_bytes.count().saturating_add(header_bytes.count());
+    let telemetry = messages.rdma.as_ref().map_or(0, |config| config.telemetry().count());
+    let frame = payload_bytes.count().saturating_add(header_bytes.count()).saturating_add(telemetry);
     if payload_bytes == Bytes::ZERO || frame > MAX_FRAME.count() {
         let message = format!("a frame holds 1 B or more of data, and is at most {MAX_FRAME} long (got {frame} B)");
         return Err(SpecError::new("/packets/payload_bytes", message));
@@ -81,6 +91,20 @@ fn check(messages: &Messages, topology: &Topology) -> Result<(), SpecError> {
             Ok(())
         }
     }
+}
+
+/// An adapter serves the line of its host.
+fn check_adapters(messages: &Messages, topology: &Topology) -> Result<(), SpecError> {
+    for (from, _) in messages.pairs() {
+        let links = topology.ports.iter().filter(|port| port.from == from).count();
+        if links != 1 {
+            let name = &topology.nodes[from as usize].name;
+            let message =
+                format!("'{name}' has {links} links: a host of such messages has one (one host for each adapter)");
+            return Err(SpecError::new("/rdma", message));
+        }
+    }
+    Ok(())
 }
 
 fn check_list(list: &[(Time, u32, u32, Bytes)], topology: &Topology) -> Result<(), SpecError> {

@@ -4,8 +4,9 @@ use super::check_port;
 use crate::error::SpecError;
 use crate::network::Topology;
 use crate::queue::ClassSet;
-use crate::spec::classes::{CLASSES, Classes, LEAST_QUANTUM, Order};
-use crate::spec::{Discipline, Engine, Marking, Overrun, QueueRule, Spec};
+use crate::spec::aqm::Aqm;
+use crate::spec::classes::{CLASSES, Class, Classes, LEAST_QUANTUM, Order, Trim};
+use crate::spec::{Discipline, Engine, Marking, Overrun, QueueRule, Spec, Traffic};
 
 pub(super) fn check_queues(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
     for (i, rule) in spec.queues.iter().enumerate() {
@@ -57,6 +58,9 @@ fn check_classes(classes: &Classes, spec: &Spec) -> Result<(), SpecError> {
             return Err(SpecError::new(at("/class"), format!("class {} has two queues", class.class)));
         }
         known = known.with(ClassSet::of(class.class));
+        if let Some(trim) = &class.trim {
+            check_trim(trim, class, classes, spec).map_err(|error| error.under(at("/trim")))?;
+        }
         if class.weight == Some(0) {
             let message = "a weight of at least 1 (got 0); a class without a weight has strict priority";
             return Err(SpecError::new(at("/weight"), message));
@@ -76,6 +80,14 @@ fn check_classes(classes: &Classes, spec: &Spec) -> Result<(), SpecError> {
         };
         checked.map_err(|error| error.under(at("/discipline")))?;
     }
+    let of_control = |group: &Traffic| group.messages.as_ref()?.rdma.as_ref().map(|rdma| rdma.control_class);
+    for group in &spec.traffic {
+        if let Some(class) = of_control(group).filter(|&class| class < CLASSES && !known.contains(class)) {
+            let message =
+                format!("the answers of traffic '{}' are of class {class}, which has no queue here", group.name);
+            return Err(SpecError::new("/list", message));
+        }
+    }
     match spec.traffic.iter().find(|group| !known.contains(group.class.min(CLASSES - 1))) {
         Some(group) => {
             let message = format!("traffic '{}' is of class {}, which has no queue here", group.name, group.class);
@@ -84,6 +96,30 @@ fn check_classes(classes: &Classes, spec: &Spec) -> Result<(), SpecError> {
         None => Ok(()),
     }
 }
+
+fn check_trim(trim: &Trim, class: &Class, classes: &Classes, spec: &Spec) -> Result<(), SpecError> {
+    let has_queue = |number: u8| classes.list.iter().any(|class| class.class == number);
+    if trim.class == class.class || !has_queue(trim.class) {
+        let message = format!("another class with a queue here, for headers (got {})", trim.class);
+        return Err(SpecError::new("/class", message));
+    }
+    if !(1..=MOST_HEADER).contains(&trim.size_bytes.count()) {
+        return Err(SpecError::new("/size_bytes", format!("1 B to {MOST_HEADER} B (got {})", trim.size_bytes)));
+    }
+    if classes.order == Order::Arrival {
+        return Err(SpecError::new("", "headers go before other frames: 'order: class'"));
+    }
+    if !matches!(class.discipline, Discipline::DropTail { .. } | Discipline::Managed { aqm: Aqm::Threshold(_), .. }) {
+        return Err(SpecError::new("", "queues that trim are drop-tail, with marks or without"));
+    }
+    if !spec.buffers.is_empty() {
+        return Err(SpecError::new("", "queues trim where they have limits of their own: without 'buffers'"));
+    }
+    Ok(())
+}
+
+/// Longest header of a packet whose payload was cut.
+const MOST_HEADER: u64 = 512;
 
 /// A slow output serves one queue.
 fn check_services(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {

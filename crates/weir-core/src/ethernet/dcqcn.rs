@@ -11,7 +11,7 @@
 use super::reaction::Change;
 use super::recovery::{self, Recovery};
 use crate::rng::Stream;
-use crate::spec::control::DcqcnReactionPoint;
+use crate::spec::control::{DcqcnReactionPoint, Recovery as Recover};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// A receiver that notifies the sender of a flow of marks, once in a while.
@@ -48,12 +48,14 @@ pub struct Rules {
 impl Rules {
     /// The rules of `spec` at a port with this line rate.
     pub fn new(spec: &DcqcnReactionPoint, line_rate: Rate) -> Rules {
-        Rules {
-            g: spec.g,
-            alpha_timer: spec.alpha_timer_ps,
-            cut_timer: spec.cut_timer_ps,
-            recovery: recovery::Rules::new(&spec.recovery, spec.min_rate_bps, line_rate),
-        }
+        let timers = (spec.alpha_timer_ps, spec.cut_timer_ps);
+        Rules::of(spec.g, timers, &spec.recovery, spec.min_rate_bps, line_rate)
+    }
+
+    /// The rules with the gain `g`, the timers of alpha and of cuts, and this recovery between two rates.
+    pub(crate) fn of(g: f64, timers: (Span, Option<Span>), recovery: &Recover, least: Rate, line_rate: Rate) -> Rules {
+        let recovery = recovery::Rules::new(recovery, least, line_rate);
+        Rules { g, alpha_timer: timers.0, cut_timer: timers.1, recovery }
     }
 }
 
@@ -76,7 +78,7 @@ pub struct Limiter {
 
 impl Limiter {
     /// A limiter at the line rate.
-    pub(super) fn new(now: Time, rules: &Rules, stream: &mut Stream) -> Limiter {
+    pub(crate) fn new(now: Time, rules: &Rules, stream: &mut Stream) -> Limiter {
         Limiter {
             recovery: Recovery::new(now, &rules.recovery, stream),
             alpha: 1.0,
@@ -89,17 +91,17 @@ impl Limiter {
     }
 
     #[inline]
-    pub(super) fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.recovery.rate
     }
 
     #[inline]
-    pub(super) fn poll_timeout(&self) -> Time {
+    pub(crate) fn poll_timeout(&self) -> Time {
         self.recovery.timer.min(self.decay).min(self.cut)
     }
 
     /// A timer ran out at `now`; whether the limiter goes on.
-    pub(super) fn on_timeout(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> bool {
+    pub(crate) fn on_timeout(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> bool {
         if self.decay <= now {
             self.alpha *= 1.0 - rules.g;
             if std::mem::take(&mut self.to_count) {
@@ -133,14 +135,14 @@ impl Limiter {
 
     /// Data was sent; whether the limiter goes on.
     #[inline]
-    pub(super) fn on_sent(&mut self, size: Bytes, rules: &Rules, stream: &mut Stream) -> Change {
+    pub(crate) fn on_sent(&mut self, size: Bytes, rules: &Rules, stream: &mut Stream) -> Change {
         self.recovery.on_sent(size, &rules.recovery, stream)
     }
 
     /// A notification: `TR = CR`, `CR = CR (1 - alpha / 2)`, `alpha = (1 - g) alpha + g`.
     ///
     /// Source: Zhu 2015, equation 1.
-    pub(super) fn on_feedback(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> Change {
+    pub(crate) fn on_feedback(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> Change {
         if rules.cut_timer.is_some() {
             (self.to_cut, self.to_count) = (true, true);
             return Change::Decreased;

@@ -29,6 +29,8 @@ pub struct Label {
     pub ecn: Ecn,
     /// Its traffic class, 0 to 7.
     pub class: u8,
+    /// Whether it has a payload that may be cut.
+    pub trims: bool,
 }
 
 /// A frame that a port had taken, and then dropped. It may be the one that was just offered.
@@ -216,6 +218,24 @@ impl<H: Copy> Managed<H> {
                 dual.enqueue(frame);
             }
         }
+    }
+
+    /// Whether a frame of so many bytes finds room.
+    pub(super) fn has_room(&self, size: Bytes, limit: Limit) -> bool {
+        limit.admits(self.backlog.frames + 1, self.backlog.bytes + size.count())
+    }
+
+    /// Takes the last frame that waits in plain order, if `may` says so.
+    pub(super) fn take_last(&mut self, may: impl Fn(&Waiting<H>) -> bool) -> Option<Waiting<H>> {
+        let (Discipline::DropTail(queue) | Discipline::Threshold { queue, .. }) = &mut self.discipline else {
+            return None;
+        };
+        queue.frames.back().filter(|frame| may(frame))?;
+        let frame = queue.frames.pop_back()?;
+        queue.bytes -= frame.size.count();
+        self.backlog.frames -= 1;
+        self.backlog.bytes -= frame.size.count();
+        Some(frame)
     }
 
     /// The next frame, if any waits.

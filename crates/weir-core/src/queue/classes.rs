@@ -3,14 +3,15 @@
 
 use std::collections::VecDeque;
 
-use super::aqm::{Discarded, Dropped, Managed, Waiting};
+use super::aqm::{Discarded, Dropped, Label, Managed, Waiting};
 use super::counters::Pauses;
 use super::limit::Limit;
 use super::scheduler::{ClassSet, Scheduler};
+use crate::marking::Ecn;
 use crate::rng::Stream;
 use crate::spec;
 use crate::spec::aqm::Aqm;
-use crate::spec::classes::{CLASSES, Order};
+use crate::spec::classes::{CLASSES, Order, Trim};
 use crate::units::{Bytes, Time};
 
 /// What a queue of a class counted.
@@ -48,6 +49,8 @@ pub(super) struct Classes<H> {
     settled: Time,
     /// How many frames came, if frames leave in order of arrival.
     came: Option<u64>,
+    /// Frames whose payload was cut, that the caller has not taken yet.
+    trimmed: VecDeque<(H, Trim)>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,12 +62,14 @@ struct Class<H> {
     arrivals: VecDeque<u64>,
     counters: ClassCounters,
     held_since: Time,
+    /// What becomes of packets without room, and the chance of that.
+    trim: Option<(Trim, Stream)>,
 }
 
 impl<H: Copy> Class<H> {
     fn new(number: u8, limit: Limit, queue: Managed<H>) -> Class<H> {
         let counters = ClassCounters::default();
-        Class { number, limit, queue, arrivals: VecDeque::new(), counters, held_since: Time::ZERO }
+        Class { number, limit, queue, arrivals: VecDeque::new(), counters, held_since: Time::ZERO, trim: None }
     }
 }
 
@@ -78,6 +83,7 @@ impl<H: Copy> Classes<H> {
             held: ClassSet::NONE,
             settled: Time::ZERO,
             came: None,
+            trimmed: VecDeque::new(),
         }
     }
 
@@ -89,7 +95,8 @@ impl<H: Copy> Classes<H> {
         }
         let class = |class: &spec::classes::Class| {
             let queue = Managed::of(&class.discipline, stream(class.class));
-            Class::new(class.class, class.discipline.limit().into(), queue)
+            let trim = class.trim.map(|trim| (trim, stream(CLASSES + class.class)));
+            Class { trim, ..Class::new(class.class, class.discipline.limit().into(), queue) }
         };
         Classes {
             list: spec.list.iter().map(class).collect(),
@@ -98,6 +105,7 @@ impl<H: Copy> Classes<H> {
             held: ClassSet::NONE,
             settled: Time::ZERO,
             came: (spec.order == Order::Arrival).then_some(0),
+            trimmed: VecDeque::new(),
         }
     }
 
@@ -108,6 +116,7 @@ impl<H: Copy> Classes<H> {
     /// A frame comes. With `serves` it will be asked for at once if nothing holds it, so that it needs no room.
     pub(super) fn enqueue(&mut self, frame: Waiting<H>, serves: bool) {
         self.settle(frame.since);
+        let frame = if frame.label.trims && !serves { self.trim(frame) } else { frame };
         let number = frame.label.class;
         let is_held = self.held.contains(number);
         let class = &mut self.list[usize::from(self.places[usize::from(number)])];
@@ -122,6 +131,32 @@ impl<H: Copy> Classes<H> {
         if !serves || is_held {
             class.counters.queue_max_bytes = class.counters.queue_max_bytes.max(class.queue.bytes());
         }
+    }
+
+    /// A packet comes whose payload may be cut: what joins a queue now, itself or the header of another in the place of which it waits.
+    fn trim(&mut self, frame: Waiting<H>) -> Waiting<H> {
+        let class = &mut self.list[usize::from(self.places[usize::from(frame.label.class)])];
+        let Some((trim, chance)) = &mut class.trim else { return frame };
+        if class.queue.has_room(frame.size, class.limit) {
+            return frame;
+        }
+        let swaps = chance.next_u64() % 2 == 0;
+        let fits = |last: &Waiting<H>| swaps && last.label.trims && last.size == frame.size;
+        let cut = match class.queue.take_last(fits) {
+            Some(last) => {
+                class.queue.enqueue(frame, class.limit, false);
+                last
+            }
+            None => frame,
+        };
+        self.trimmed.push_back((cut.handle, *trim));
+        let label = Label { class: trim.class, trims: false, ecn: Ecn::NotEct, ..cut.label };
+        Waiting { size: trim.size_bytes, label, since: frame.since, marked: false, ..cut }
+    }
+
+    /// A frame whose payload was cut, and how.
+    pub(super) fn take_trimmed(&mut self) -> Option<(H, Trim)> {
+        self.trimmed.pop_front()
     }
 
     /// The next frame, if one may go.

@@ -7,6 +7,7 @@ use super::{Lane, MANAGED, Offer, PAUSED, Port, Sent, WAITING};
 use crate::rng::Stream;
 use crate::spec;
 use crate::spec::aqm::Aqm;
+use crate::spec::classes::Trim;
 use crate::units::{Bytes, Time};
 
 /// What became of a frame that was offered with a label.
@@ -109,6 +110,11 @@ impl<H: Copy> Port<H> {
     /// A frame that the management has dropped, oldest first.
     pub fn take_discarded(&mut self) -> Option<Discarded<H>> {
         self.cold.as_mut()?.managed.as_mut()?.take_discarded()
+    }
+
+    /// A frame whose payload the queue of a class has cut, oldest first: it waits as what is left of it.
+    pub fn take_trimmed(&mut self) -> Option<(H, Trim)> {
+        self.cold.as_mut()?.managed.as_mut()?.take_trimmed()
     }
 
     #[cold]

@@ -48,4 +48,22 @@ pub struct Class {
     pub weight: Option<u32>,
     /// What waits there, and how.
     pub discipline: Discipline,
+    /// What becomes of packets of messages that find no room; absent: they are dropped.
+    #[serde(default)]
+    pub trim: Option<Trim>,
+}
+
+/// The payload of a packet without room is cut. Its header joins the queue of another class.
+///
+/// By chance, one half each, it is the packet that comes or the last that waits whose payload is cut.
+///
+/// Source: uet-htsim, `compositequeue.cpp` (the chance, which breaks phase effects)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Trim {
+    /// The frame that is left.
+    pub size_bytes: Bytes,
+    /// Its class.
+    pub class: u8,
 }

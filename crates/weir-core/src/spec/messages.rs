@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::tcp;
 use crate::units::{Bytes, Span, Time};
+use crate::{rdma, tcp};
 
 /// Messages of one kind, each carried by a connection of its own, or by frames alone.
 ///
@@ -15,7 +15,10 @@ use crate::units::{Bytes, Span, Time};
 pub struct Messages {
     /// Settings of both ends of the connection of each; null: their frames go without, as `packets` says.
     pub config: Option<tcp::Config>,
-    /// How messages without connections are cut.
+    /// Settings of both ends of each, where it goes in numbered packets; not with `config`.
+    #[serde(default)]
+    pub rdma: Option<rdma::Config>,
+    /// How messages without TCP are cut.
     pub packets: Packets,
     /// Whether each connection is opened first. Otherwise it is there already, idle for so long that it has the window of a new one,
     /// and knows the round-trip time of an empty network.
@@ -61,9 +64,14 @@ impl Messages {
         pairs
     }
 
+    /// Whether each has two ends that speak to each other.
+    pub fn has_ends(&self) -> bool {
+        self.config.is_some() || self.rdma.is_some()
+    }
+
     /// How many flows they have.
     pub fn flows(&self) -> u64 {
-        if self.config.is_some() { 2 } else { self.pairs().len() as u64 }
+        if self.has_ends() { 2 } else { self.pairs().len() as u64 }
     }
 }
 

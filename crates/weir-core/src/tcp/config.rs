@@ -230,6 +230,10 @@ impl Config {
             let message = "rack-tlp finds lost retransmissions by time: 'detect' (got timeout)";
             return Err(SpecError::new("/lost_retransmissions", message));
         }
+        if self.congestion_control.counts_packets() {
+            let message = "a controller of TCP: this one is told of each packet, as 'transport: {kind: rdma}' does";
+            return Err(SpecError::new("/congestion_control", message));
+        }
         if matches!(self.congestion_control, cc::Config::Rapid(_)) && self.pacing {
             return Err(SpecError::new("/pacing", "rapid times each segment by itself: 'false' (got true)"));
         }

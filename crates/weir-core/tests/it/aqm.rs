@@ -124,7 +124,7 @@ fn codel_never_drops_what_leaves_one_frame_behind() {
 
 #[test]
 fn ecn_capable_frames_are_marked_where_others_are_dropped() {
-    let capable = Label { flow: 0, ecn: Ecn::Ect0, class: 0 };
+    let capable = Label { flow: 0, ecn: Ecn::Ect0, class: 0, trims: false };
     for aqm in [Aqm::Codel(Codel { ecn: true, ..CODEL }), Aqm::FqCodel(FqCodel { ecn: true, ..FQ })] {
         let marked = fates(aqm, Limit::UNLIMITED, &stream(2000, Span::from_us(800), capable));
         let marks: Vec<Time> = marked
@@ -162,7 +162,7 @@ fn pie_settles_at_the_probability_that_an_overload_needs_and_at_its_target() {
 
 #[test]
 fn pie_marks_only_while_it_drops_few() {
-    let capable = Label { flow: 0, ecn: Ecn::Ect0, class: 0 };
+    let capable = Label { flow: 0, ecn: Ecn::Ect0, class: 0, trims: false };
     let aqm = Aqm::Pie(Pie { ecn: true, ..PIE });
     // Five per cent too much: marks would be enough for a sender that heeds them; this one does not.
     let all = fates(aqm, Limit::UNLIMITED, &stream(60_000, Span::from_us(950), capable));
@@ -177,9 +177,9 @@ fn pie_marks_only_while_it_drops_few() {
 #[test]
 fn fq_codel_shares_alike_and_lets_a_sparse_flow_pass() {
     // Flow 1 sends twice the rate, flow 2 half of it, flow 3 a small frame each 100 ms.
-    let mut coming = stream(8000, Span::from_us(500), Label { flow: 1, ecn: Ecn::NotEct, class: 0 });
-    coming.extend(stream(2500, Span::from_us(1600), Label { flow: 2, ecn: Ecn::NotEct, class: 0 }));
-    let sparse = stream(40, Span::from_ms(100), Label { flow: 3, ecn: Ecn::NotEct, class: 0 });
+    let mut coming = stream(8000, Span::from_us(500), Label { flow: 1, ecn: Ecn::NotEct, class: 0, trims: false });
+    coming.extend(stream(2500, Span::from_us(1600), Label { flow: 2, ecn: Ecn::NotEct, class: 0, trims: false }));
+    let sparse = stream(40, Span::from_ms(100), Label { flow: 3, ecn: Ecn::NotEct, class: 0, trims: false });
     let later = Span::from_ms(50);
     coming.extend(sparse.iter().map(|frame| Coming { at: frame.at + later, size: Bytes::new(100), ..*frame }));
     coming.sort_by_key(|frame| frame.at);
@@ -199,8 +199,8 @@ fn fq_codel_shares_alike_and_lets_a_sparse_flow_pass() {
 
 #[test]
 fn fq_codel_takes_room_from_the_longest_queue() {
-    let mut coming = stream(60, Span::from_us(10), Label { flow: 1, ecn: Ecn::NotEct, class: 0 });
-    coming.extend(stream(5, Span::from_us(100), Label { flow: 2, ecn: Ecn::NotEct, class: 0 }));
+    let mut coming = stream(60, Span::from_us(10), Label { flow: 1, ecn: Ecn::NotEct, class: 0, trims: false });
+    coming.extend(stream(5, Span::from_us(100), Label { flow: 2, ecn: Ecn::NotEct, class: 0, trims: false }));
     coming.sort_by_key(|frame| frame.at);
     let fates = fates(Aqm::FqCodel(FQ), Limit::frames(20), &coming);
     for (coming, fate) in coming.iter().zip(&fates) {
@@ -234,7 +234,7 @@ proptest! {
             let latest = Time::from_ps(free.ps().saturating_sub(1_400_000_000));
             now = now.max(latest);
             free = free.max(now) + TX;
-            coming.push(Coming { at: now, size: SIZE, label: Label { flow: gap % 3, ecn: Ecn::from_bits(gap as u8), class: 0 } });
+            coming.push(Coming { at: now, size: SIZE, label: Label { flow: gap % 3, ecn: Ecn::from_bits(gap as u8), class: 0, trims: false } });
         }
         for (fate, frame) in fates(aqm, Limit::UNLIMITED, &coming).iter().zip(&coming) {
             let Fate::Sent { begin, marked: false } = fate else { panic!("{fate:?} of {frame:?}") };
@@ -251,7 +251,7 @@ proptest! {
         let mut now = Time::ZERO;
         let coming: Vec<Coming> = frames.into_iter().map(|(gap, size, flow)| {
             now += Span::from_us(gap);
-            Coming { at: now, size: Bytes::new(size), label: Label { flow, ecn: Ecn::from_bits(flow as u8), class: 0 } }
+            Coming { at: now, size: Bytes::new(size), label: Label { flow, ecn: Ecn::from_bits(flow as u8), class: 0, trims: false } }
         }).collect();
         // `fates` asserts that each frame has one fate, and what the port counts.
         let fates = fates(aqm, limit, &coming);

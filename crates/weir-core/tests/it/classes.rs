@@ -20,7 +20,7 @@ fn class(class: u8, weight: Option<u32>) -> Class {
 }
 
 fn limited(class: u8, weight: Option<u32>, limit: spec::Limit) -> Class {
-    Class { class, weight, discipline: Discipline::DropTail { limit, marking: None, overrun: None } }
+    Class { class, weight, discipline: Discipline::DropTail { limit, marking: None, overrun: None }, trim: None }
 }
 
 fn port(order: Order, list: Vec<Class>) -> Port<(u8, u32)> {
@@ -29,7 +29,7 @@ fn port(order: Order, list: Vec<Class>) -> Port<(u8, u32)> {
 }
 
 fn offer(port: &mut Port<(u8, u32)>, now: Time, class: u8, number: u32, size: Bytes) -> Offer {
-    let label = Label { flow: 0, ecn: Ecn::NotEct, class };
+    let label = Label { flow: 0, ecn: Ecn::NotEct, class, trims: false };
     port.offer_labeled(now, (class, number), size, Lane::Data, label).became
 }
 
@@ -108,8 +108,10 @@ fn a_hold_of_all_classes_is_a_pause() {
 fn each_class_has_a_limit_and_a_discipline_of_its_own() {
     let codel = Aqm::Codel(Codel { target_ps: Span::from_ms(5), interval_ps: Span::from_ms(20), ecn: false });
     let managed = Discipline::Managed { limit: spec::Limit::Unlimited, aqm: codel };
-    let list =
-        vec![limited(1, Some(1), spec::Limit::Frames(3)), Class { class: 0, weight: Some(1), discipline: managed }];
+    let list = vec![
+        limited(1, Some(1), spec::Limit::Frames(3)),
+        Class { class: 0, weight: Some(1), discipline: managed, trim: None },
+    ];
     let mut port = loaded(BY_CLASS, list, 300);
     let sent = drain(&mut port);
     let dropped = std::iter::from_fn(|| port.take_discarded()).collect::<Vec<_>>();

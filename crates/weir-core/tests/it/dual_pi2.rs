@@ -21,9 +21,9 @@ const DUAL: DualPi2 = DualPi2 {
     ramp_frames: 1,
     scheduler: DualScheduler::Wrr { classic: 0.1 },
 };
-const CLASSIC: Label = Label { flow: 1, ecn: Ecn::NotEct, class: 0 };
-const MARKED: Label = Label { flow: 2, ecn: Ecn::Ect0, class: 0 };
-const LOW: Label = Label { flow: 3, ecn: Ecn::Ect1, class: 0 };
+const CLASSIC: Label = Label { flow: 1, ecn: Ecn::NotEct, class: 0, trims: false };
+const MARKED: Label = Label { flow: 2, ecn: Ecn::Ect0, class: 0, trims: false };
+const LOW: Label = Label { flow: 3, ecn: Ecn::Ect1, class: 0, trims: false };
 
 /// Streams together, in order of arrival.
 fn merged(streams: Vec<Vec<Coming>>) -> Vec<Coming> {
@@ -194,7 +194,7 @@ proptest! {
         let mut now = Time::ZERO;
         let coming: Vec<Coming> = frames.into_iter().map(|(gap, size, bits)| {
             now += Span::from_us(gap);
-            let label = Label { flow: bits.into(), ecn: Ecn::from_bits(bits), class: 0 };
+            let label = Label { flow: bits.into(), ecn: Ecn::from_bits(bits), class: 0, trims: false };
             Coming { at: now, size: Bytes::new(size), label }
         }).collect();
         // `fates` asserts that each frame has one fate, and what the port counts.

@@ -12,6 +12,7 @@ mod network;
 mod path;
 mod queue;
 mod rapid;
+mod rdma;
 mod routing;
 mod slow_start;
 mod specs;

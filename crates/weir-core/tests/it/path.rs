@@ -17,7 +17,7 @@ fn at(us: u64) -> Time {
 }
 
 fn flow(flow: u64) -> Label {
-    Label { flow, ecn: Ecn::NotEct, class: 0 }
+    Label { flow, ecn: Ecn::NotEct, class: 0, trims: false }
 }
 
 fn constant(mbps: u64) -> RateSpec {
@@ -147,7 +147,7 @@ fn any_arrivals() -> impl Strategy<Value = Vec<Arrived>> {
         let mut now = 0;
         let step = |(gap, size, flow): (u64, u64, u64)| {
             now += gap;
-            let label = Label { flow, ecn: Ecn::from_bits(flow as u8), class: 0 };
+            let label = Label { flow, ecn: Ecn::from_bits(flow as u8), class: 0, trims: false };
             Arrived { at: at(now), size: Bytes::new(size), label }
         };
         list.into_iter().map(step).collect()

@@ -189,7 +189,7 @@ impl Network {
                 if flow == 0 {
                     self.seen.note_departure(self.now, segment.len.into());
                 }
-                let label = Label { flow: flow as u64, ecn: segment.ecn, class: 0 };
+                let label = Label { flow: flow as u64, ecn: segment.ecn, class: 0, trims: false };
                 self.lines[0].arrive(self.now, Packet { flow, segment }, segment.frame_size(), label);
             }
             while let Some(segment) = receiver.poll_transmit(self.now) {

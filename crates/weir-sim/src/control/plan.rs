@@ -61,6 +61,7 @@ impl ControlPlan {
         let Disciplines { markings, managed, overruns } = Disciplines::of(spec);
         let watches =
             topology.ports.iter().any(|port| port.link.loss != LossModel::None) || !spec.record.captures.is_empty();
+        let watches = watches || spec.has_telemetry();
         let is_switched = is_switched(spec);
         let is_plain = spec.events.is_empty() && markings.is_empty() && managed.is_empty() && overruns.is_empty();
         let records = watches || !spec.record.queue_levels.is_empty();

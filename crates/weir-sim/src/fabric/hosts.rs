@@ -88,7 +88,7 @@ impl Fabric<'_> {
     }
 
     /// The port is about to be touched: does what was to happen up to now.
-    pub(super) fn look_host(&mut self, port: u32) {
+    pub(crate) fn look_host(&mut self, port: u32) {
         let now = self.now;
         let is_over = !self.comes_first() || self.alarmed == now;
         self.catch_up(port, if is_over { now + INSTANT } else { now });

@@ -2,6 +2,7 @@
 
 use weir_core::marking::Ecn;
 use weir_core::queue::Label;
+use weir_core::rdma::{Packet, PacketKind};
 
 use super::Fabric;
 use crate::frames::{Body, FrameId, Kind};
@@ -12,7 +13,35 @@ impl Fabric<'_> {
         let flow = self.frames[id].flow;
         // Messages are distinguished by their connections.
         let end = self.frames.end(id).map_or(0, |end| u64::from(end) + 1);
-        Label { flow: end << 32 | u64::from(flow), ecn: self.ecn_of(id), class: self.plan.flows[flow as usize].class }
+        let class = self.class_of(id);
+        let trims = matches!(self.packet(id), Some(packet) if packet.kind == PacketKind::Data);
+        Label { flow: end << 32 | u64::from(flow), ecn: self.ecn_of(id), class, trims }
+    }
+
+    /// The traffic class of a frame.
+    pub(crate) fn class_of(&self, id: FrameId) -> u8 {
+        let of_flow = || self.plan.flows[self.frames[id].flow as usize].class;
+        self.packet(id).map_or_else(of_flow, |packet| packet.class)
+    }
+
+    /// The numbered packet in a frame.
+    fn packet(&self, id: FrameId) -> Option<Packet> {
+        if self.frames[id].kind != Kind::Loaded {
+            return None;
+        }
+        if let Body::Rdma(packet) = self.frames.body(id) { Some(packet) } else { None }
+    }
+
+    /// The queues of a port have cut the payload of frames.
+    pub(crate) fn settle_trimmed(&mut self, port: u32) {
+        while let Some((id, trim)) = self.lines[port as usize].port.take_trimmed() {
+            let to = self.plan.topology.ports[port as usize].to;
+            let at_last_hop = self.plan.topology.is_host(to);
+            self.frames[id].cut(trim.size_bytes);
+            if let Body::Rdma(packet) = self.frames.body_mut(id) {
+                packet.cut(trim.class, at_last_hop);
+            }
+        }
     }
 
     /// What the header of a frame says about marks.
@@ -23,6 +52,8 @@ impl Fabric<'_> {
             Kind::Marked => Ecn::Ce,
             Kind::Loaded => match self.frames.body(id) {
                 Body::Tcp(segment) => segment.ecn,
+                Body::Rdma(packet) if packet.marked => Ecn::Ce,
+                Body::Rdma(packet) if packet.is_capable => Ecn::Ect0,
                 _ => Ecn::NotEct,
             },
             Kind::Data | Kind::InBurst | Kind::Notification | Kind::Pause => Ecn::NotEct,

@@ -21,6 +21,7 @@ impl Fabric<'_> {
             Kind::Data if self.plan.is_capable(flow) => frame.kind = Kind::Marked,
             Kind::Loaded => match self.frames.body_mut(id) {
                 Body::Tcp(segment) if matches!(segment.ecn, Ecn::Ect0 | Ecn::Ect1) => segment.ecn = Ecn::Ce,
+                Body::Rdma(packet) if packet.is_capable && !packet.marked => packet.marked = true,
                 _ => return,
             },
             _ => return,

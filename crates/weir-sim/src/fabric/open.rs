@@ -4,7 +4,7 @@ use weir_core::queue::Lane;
 use weir_core::units::{Bytes, Span, Time};
 
 use super::Fabric;
-use crate::frames::{Body, Frame, FrameId, Kind};
+use crate::frames::{Body, Frame, FrameId, Kind, Trail};
 use crate::line::Line;
 
 impl Fabric<'_> {
@@ -16,11 +16,14 @@ impl Fabric<'_> {
         let host = open.host(end ^ 1);
         let (lines, now) = (&self.lines, self.now);
         // A host that knows no way sends by its first port, where the frame is lost.
-        let port = open.choose(now, host, end, |port| waits(&lines[port as usize], now));
+        let port = open.choose(now, host, end, entropy_of(&body), |port| waits(&lines[port as usize], now));
         let port = port.unwrap_or_else(|| self.plan.open.outlet(host));
         let leg = planned.first_leg + self.plan.open.first(host, port);
         let frame = Frame::new(now, flow, leg, size, lane).of_kind(Kind::Loaded);
         let id = self.frames.put_open(frame, body, end);
+        if let (Some(trail), Body::Rdma(packet)) = (self.trail, body) {
+            self.frames.set_trail(id, if packet.kind.is_forward() { Trail::default() } else { trail });
+        }
         self.offer(port, id, size, lane);
     }
 
@@ -46,8 +49,10 @@ impl Fabric<'_> {
     #[inline]
     fn choose_open(&mut self, id: FrameId, node: u32) -> Option<u32> {
         let end = self.frames.end(id)?;
+        let open = self.open.as_mut()?;
+        let entropy = if open.reads_entropy { entropy_of(&self.frames.body(id)) } else { 0 };
         let (lines, now) = (&self.lines, self.now);
-        self.open.as_mut()?.choose(now, node, end, |port| waits(&lines[port as usize], now))
+        open.choose(now, node, end, entropy, |port| waits(&lines[port as usize], now))
     }
 
     /// A frame of an open flow stands before `port`, whose link is down, as its node knows: where it goes instead, if anywhere.
@@ -62,6 +67,11 @@ impl Fabric<'_> {
         self.frames[id].leg = first + self.plan.open.onward(input, onward);
         Some(onward)
     }
+}
+
+/// The value by which the sender of a packet chooses its way.
+fn entropy_of(body: &Body) -> u16 {
+    if let Body::Rdma(packet) = body { packet.entropy } else { 0 }
 }
 
 /// For how long a frame that comes at `now` would wait at the port of `line`.

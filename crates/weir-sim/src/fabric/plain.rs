@@ -200,6 +200,9 @@ impl Fabric<'_> {
             return None;
         }
         let agent = self.receivers.get(flow as usize).copied().filter(|&agent| agent != NOBODY)?;
+        if self.trail.is_some() {
+            self.trail = self.frames.trail(id).map_or(self.trail, |trail| Some(*trail));
+        }
         self.received = Some(Received { flow, size: frame.size(), end, body: self.frames.body(id) });
         Some(agent)
     }

@@ -112,6 +112,9 @@ impl Fabric<'_> {
         let became = if line.port.is_managed() {
             let label = self.label(id);
             let offered = self.lines[port as usize].port.offer_labeled(self.now, id, size, Lane::Data, label);
+            if label.trims {
+                self.settle_trimmed(port);
+            }
             self.settle_discarded(port, id);
             if offered.marked {
                 self.mark(port, id);

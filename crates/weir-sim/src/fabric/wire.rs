@@ -1,10 +1,11 @@
 //! Transmissions over lines that lose frames or are captured.
 
+use weir_core::cc::Hop;
 use weir_core::path::Loss;
 use weir_core::units::Time;
 
 use super::Fabric;
-use crate::frames::{FrameId, Kind};
+use crate::frames::{Body, FrameId, Kind};
 
 impl Fabric<'_> {
     /// The transmission of a frame begins, and ends at `end`. Whether the frame will arrive; a lost one is gone.
@@ -23,9 +24,26 @@ impl Fabric<'_> {
             let body = (!matches!(frame.kind, Kind::Data | Kind::InBurst | Kind::Marked)).then(|| self.frames.body(id));
             wires.taps[capture].note(begin, interface, frame, body, port, self.plan);
         }
+        if let Some(sent) = &mut wire.told {
+            let (line, link) = (&mut self.lines[port as usize].port, self.plan.topology.ports[port as usize].link);
+            *sent += (frame.size() + link.framing_bytes).count();
+            let hop = Hop {
+                port,
+                queue_bytes: u32::try_from(line.waiting_bytes().count()).unwrap_or(u32::MAX),
+                at: end - line.transmission(frame.size()),
+                sent_bytes: *sent,
+                rate_bps: link.rate_bps.bps(),
+            };
+            let is_data =
+                frame.kind == Kind::Loaded && matches!(self.frames.body(id), Body::Rdma(packet) if packet.is_capable);
+            if let Some(trail) = self.frames.trail(id).filter(|_| is_data) {
+                trail.add(hop);
+            }
+        }
         if !wire.loss.as_mut().is_some_and(Loss::lose) {
             return true;
         }
+        let frame = &self.frames[id];
         match frame.kind {
             Kind::Data | Kind::InBurst | Kind::Marked | Kind::Loaded => {
                 wires.lost[frame.leg as usize] += 1;

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use weir_core::cc::Path;
 use weir_core::messages::Message;
 use weir_core::queue::Lane;
 use weir_core::rng::mix;
@@ -9,11 +10,12 @@ use weir_core::spec::messages::{Messages as Spec, Packets};
 use weir_core::tcp::{Receiver, Sender};
 use weir_core::units::{Bytes, Span, Time};
 
-use super::Messages;
 use super::empty::{Empty, empty_of};
-use super::groups::{Group, Slot};
+use super::groups::{Ends, Group, Slot};
+use super::{Messages, Told};
 use crate::fabric::Fabric;
 use crate::open::End;
+use crate::rdma::RdmaEnds;
 use crate::tcp::{TcpReceiver, TcpSender};
 use crate::timer::Timer;
 use crate::totals::MessageRow;
@@ -54,28 +56,39 @@ impl Messages {
             retransmits: 0,
             timeouts: 0,
         };
-        let (Some(config), None) = (&spec.config, pair) else {
-            let slot = Slot { group, row, ends: None, is_live: true, task };
-            return self.hand_over(fabric, slot, pair, spec.packets);
+        let traffic = &fabric.plan.spec.traffic[totals.traffic as usize];
+        let chance = |what: &str| self.seed.stream(&format!("messages/{}/{number}/{what}", traffic.name));
+        let ends = match (&spec.config, &spec.rdma) {
+            (Some(config), _) => {
+                let control = fabric.plan.message_controller(config, Path::PLAIN, chance("sender"));
+                let (mut sender, mut receiver) = (Sender::new(config, control), Receiver::new(config));
+                if spec.handshake {
+                    sender.open(now);
+                } else {
+                    sender.resume(now, &mut receiver, round_trip);
+                }
+                sender.write(message.bytes);
+                sender.close();
+                let ends = (TcpSender::of_message(sender, *flow), TcpReceiver::of_message(receiver, *flow));
+                Some(Ends::Tcp(Box::new(ends)))
+            }
+            (None, Some(config)) => {
+                let flow = (*flow, traffic.class);
+                let ends = RdmaEnds::new(fabric.plan, spec, config, message, round_trip, flow, chance);
+                Some(Ends::Rdma(Box::new(ends)))
+            }
+            (None, None) => None,
         };
-        let name = || format!("messages/{}/{number}/sender", fabric.plan.spec.traffic[totals.traffic as usize].name);
-        let control = fabric.plan.message_controller(config, self.seed, name);
-        let (mut sender, mut receiver) = (Sender::new(config, control), Receiver::new(config));
-        if spec.handshake {
-            sender.open(now);
-        } else {
-            sender.resume(now, &mut receiver, round_trip);
+        let slot = Slot { group, row, ends, is_live: true, task };
+        if slot.ends.is_none() {
+            return self.hand_over(fabric, slot, pair, spec.packets);
         }
-        sender.write(message.bytes);
-        sender.close();
-        let ends = Box::new((TcpSender::of_message(sender, *flow), TcpReceiver::of_message(receiver, *flow)));
-        let slot = Slot { group, row, ends: Some(ends), is_live: true, task };
         let place = self.place(fabric, slot);
         let hash = |end: u64| mix(self.salt ^ u64::from(group) << 48 ^ number << 1 ^ end) as u32;
         let end = |host, which| End::new(host, hash(which), spec.balancing);
         // What is sent to the receiver is sent to end 0.
         fabric.set_ends(place, [end(message.to, 0), end(message.from, 1)]);
-        self.act(fabric, 2 * place, |ends, fabric| ends.0.begin(fabric));
+        self.act(fabric, 2 * place, Told::Begin);
     }
 
     /// A place for a message; frames of the one that had it before are no more under way.

@@ -21,21 +21,28 @@ impl Fabric<'_> {
     pub(super) fn empty(&mut self, spec: &Spec, message: Message) -> Empty {
         let none = Empty { delivery: Span::ZERO, round_trip: Span::from_ps(1) };
         let topology = &self.plan.topology;
-        let (Some(open), Some(config)) = (&mut self.open, &spec.config) else { return none };
+        let Some(open) = &mut self.open else { return none };
+        let (size, answer) = match (&spec.config, &spec.rdma) {
+            (Some(config), _) => (config.segment_bytes, config.frame_of(0)),
+            (None, Some(config)) => (spec.packets.payload_bytes, config.answer()),
+            (None, None) => return none,
+        };
+        let frame_of = |data: u64| match (&spec.config, &spec.rdma) {
+            (Some(config), _) => config.frame_of(data),
+            (None, Some(config)) => config.frame_of(spec.packets, Bytes::new(data)),
+            (None, None) => Bytes::ZERO,
+        };
         let ways = (open.way(topology, message.from, message.to), open.way(topology, message.to, message.from));
         let (Some(there), Some(back)) = ways else { return none };
-        let full = config.full_frame();
-        let (fulls, rest) = (
-            message.bytes.count() / config.segment_bytes.count(),
-            message.bytes.count() % config.segment_bytes.count(),
-        );
-        let last = if rest == 0 { Bytes::ZERO } else { config.frame_of(rest) };
-        let longest = if fulls == 0 { last } else { full };
+        let full = frame_of(size.count());
+        let (fulls, rest) = (message.bytes.count() / size.count(), message.bytes.count() % size.count());
+        let last = if rest == 0 { Bytes::ZERO } else { frame_of(rest) };
+        // Congestion controls of numbered packets assume full ones.
+        let longest = if fulls == 0 && spec.rdma.is_none() { last } else { full };
         let round = |way: &[u32], frame: Bytes| empty_time(topology, way, frame, 1, Bytes::ZERO).ps();
-        let acknowledgement = config.frame_of(0);
         Empty {
             delivery: empty_time(topology, &there, full, fulls, last),
-            round_trip: Span::from_ps(round(&there, longest) + round(&back, acknowledgement)),
+            round_trip: Span::from_ps(round(&there, longest) + round(&back, answer)),
         }
     }
 }

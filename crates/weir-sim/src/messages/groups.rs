@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use weir_core::units::Time;
 
 use crate::chain::Chain;
+use crate::rdma::RdmaEnds;
 use crate::tcp::{TcpReceiver, TcpSender};
 use crate::totals::{MessageRow, MessageTotals};
 
@@ -30,19 +31,30 @@ pub(super) struct Group {
 pub(super) struct Slot {
     pub(super) group: u32,
     pub(super) row: MessageRow,
-    pub(super) ends: Option<Box<(TcpSender, TcpReceiver)>>,
+    pub(super) ends: Option<Ends>,
     /// Whether its message is not over.
     pub(super) is_live: bool,
     /// The task that its delivery ends, or [`NO_TASK`].
     pub(super) task: u32,
 }
 
+/// The two ends of a message.
+#[derive(Debug)]
+pub(super) enum Ends {
+    Tcp(Box<(TcpSender, TcpReceiver)>),
+    Rdma(Box<RdmaEnds>),
+}
+
 impl Slot {
     /// Writes down what its ends know.
     pub(super) fn note(&mut self) {
-        if let Some(ends) = &self.ends {
-            ends.0.note_in(&mut self.row);
-            ends.1.note_in(&mut self.row);
+        match &self.ends {
+            Some(Ends::Tcp(ends)) => {
+                ends.0.note_in(&mut self.row);
+                ends.1.note_in(&mut self.row);
+            }
+            Some(Ends::Rdma(ends)) => ends.note_in(&mut self.row),
+            None => {}
         }
     }
 }

@@ -58,12 +58,13 @@ pub(super) fn list_flows(spec: &Spec, topology: &Topology) -> Listed {
         }
         if let Some(messages) = &traffic.messages {
             listed.messages.push((group as u32, listed.flows.len() as u32));
-            if messages.config.is_none() {
+            if !messages.has_ends() {
                 listed.flows.extend(messages.pairs().into_iter().map(|(from, to)| flow(from, to, false)));
                 continue;
             }
             let of_all = |returns| Flow { is_open: true, ..flow(ARRIVED, ARRIVED, returns) };
-            listed.flows.extend([of_all(false), of_all(true)]);
+            let answers = messages.rdma.as_ref().map_or(class, |rdma| rdma.control_class);
+            listed.flows.extend([of_all(false), Flow { class: answers, ..of_all(true) }]);
         }
     }
     listed

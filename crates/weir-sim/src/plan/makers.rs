@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::cc::{Controller, Setup};
+use weir_core::cc::{Controller, Path, Setup};
 use weir_core::rapid::LogWriter;
 use weir_core::rng::{Seed, Stream};
 use weir_core::spec::transport::Load;
@@ -64,7 +64,7 @@ impl Plan {
     /// The congestion control of `connection` in the run with `seed`, which writes to `log`.
     pub(crate) fn controller(&self, connection: &PlannedConnection, seed: Seed, log: LogWriter) -> Controller {
         let chance = seed.stream(&format!("probes/{}", connection.stream));
-        let setup = Setup { connection: self.connection(connection).0, chance, log };
+        let setup = Setup { connection: self.connection(connection).0, path: Path::PLAIN, chance, log };
         self.controllers.make(setup).expect("it was made when the plan was")
     }
 
@@ -82,7 +82,12 @@ impl Plan {
 
     /// Whether some of them have connections.
     pub(crate) fn has_open_flows(&self) -> bool {
-        self.messages().any(|(_, _, messages)| messages.config.is_some())
+        self.messages().any(|(_, _, messages)| messages.has_ends())
+    }
+
+    /// Whether senders choose ways by a value that nodes hash.
+    pub(crate) fn has_entropy(&self) -> bool {
+        self.messages().any(|(_, _, messages)| messages.rdma.as_ref().is_some_and(|config| config.paths.is_some()))
     }
 
     /// The ports on the way of `flow`.
@@ -91,10 +96,9 @@ impl Plan {
         &way[..way.iter().position(|&port| port == ARRIVED).unwrap_or(way.len())]
     }
 
-    /// The congestion control of a message, with chance from the stream called `name`.
-    pub(crate) fn message_controller(&self, config: &tcp::Config, seed: Seed, name: impl Fn() -> String) -> Controller {
-        let chance = seed.stream(&name());
-        let setup = Setup { connection: config, chance, log: LogWriter::none() };
+    /// The congestion control of a message on `path`.
+    pub(crate) fn message_controller(&self, config: &tcp::Config, path: Path, chance: Stream) -> Controller {
+        let setup = Setup { connection: config, path, chance, log: LogWriter::none() };
         self.controllers.make(setup).expect("it was made when the plan was")
     }
 

@@ -15,6 +15,7 @@ mod path;
 mod pfc;
 mod probes;
 mod rapid;
+mod rdma;
 mod scenarios;
 mod slotted;
 mod spill;

@@ -41,8 +41,15 @@ fn spec(network: Network, arrivals: Arrivals, duration: Span) -> Spec {
     spec.network = network;
     spec.queues.clear();
     let packets = Packets { payload_bytes: Bytes::new(1000), header_bytes: Bytes::new(48) };
-    let messages =
-        Messages { config: Some(config()), packets, handshake: false, balancing: FLOW, arrivals, rows: 1_000_000 };
+    let messages = Messages {
+        config: Some(config()),
+        rdma: None,
+        packets,
+        handshake: false,
+        balancing: FLOW,
+        arrivals,
+        rows: 1_000_000,
+    };
     spec.traffic = vec![Traffic { messages: Some(messages), ..Traffic::of_sources("messages", vec![]) }];
     spec.run.duration_ps = duration;
     spec

@@ -173,6 +173,7 @@ fn queues(ports: Vec<u32>, classes: &[u8]) -> QueueRule {
         class,
         weight: Some(1),
         discipline: Discipline::DropTail { limit: Limit::Unlimited, marking: None, overrun: None },
+        trim: None,
     };
     let order = Order::Class { quantum_bytes: Bytes::new(1518) };
     QueueRule { ports, discipline: Discipline::Classes(Classes { order, list: classes.iter().map(class).collect() }) }

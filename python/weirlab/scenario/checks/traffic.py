@@ -26,6 +26,7 @@ from weirlab.scenario.traffic import (
     Ping,
     Program,
     Raw,
+    Rdma,
     Requests,
     Stamp,
     Tcp,
@@ -33,6 +34,7 @@ from weirlab.scenario.traffic import (
     Udp,
     Uniform,
 )
+from weirlab.scenario.traffic.controllers import PACKETS
 from weirlab.scenario.traffic.flows import Flow, departures, flows_of, frame_sizes
 from weirlab.scenario.traffic.probing import Probing
 from weirlab.scenario.traffic.rapid import Batches, Rapid
@@ -132,7 +134,7 @@ def _source(traffic: Traffic, *, varied: bool) -> Iterator[Fault]:
 
 def _transport(traffic: Traffic) -> Iterator[Fault]:
     match traffic.source, traffic.transport:
-        case Bulk(), Raw() | Udp():
+        case Bulk(), Raw() | Udp() | Rdma():
             yield (
                 ("transport",),
                 "bulk data needs a transport: {kind: tcp, congestion_control: {kind: reno}}",
@@ -142,14 +144,21 @@ def _transport(traffic: Traffic) -> Iterator[Fault]:
                 yield ("source",), "an application writes to tcp: say how much at a time, 'payload: 1448 B'"
             if source.stream is not None:
                 yield ("source", "stream"), "is for frames as they are, not for what tcp carries"
-        case Ping(), Tcp() | Udp():
+        case Ping(), Tcp() | Udp() | Rdma():
             yield ("transport",), "echo requests have no transport; leave this out"
-        case Stamp(), Tcp() | Udp():
+        case Stamp(), Tcp() | Udp() | Rdma():
             yield ("transport",), "test packets have a transport of their own; leave this out"
-        case Requests(), Tcp() | Udp():
+        case Requests(), Tcp() | Udp() | Rdma():
             yield ("transport",), "requests open connections of the system's TCP; leave this out"
     yield from _single_receiver(traffic)
+    if isinstance(traffic.transport, Rdma) and not isinstance(traffic.source, Carried):
+        yield ("transport",), "numbered packets carry messages: 'source: {kind: messages, ...}'"
     if isinstance(traffic.transport, Tcp):
+        if traffic.transport.congestion_control.kind in PACKETS:
+            yield (
+                ("transport", "congestion_control"),
+                "is told of each packet, which tcp does not do: 'transport: {kind: rdma, ...}'",
+            )
         yield from (((("transport", *at)), message) for at, message in _recovery(traffic.transport))
     if traffic.streams > 1 and not isinstance(traffic.transport, Tcp):
         yield ("streams",), "only tcp has several connections; write more entries of traffic"
@@ -175,12 +184,14 @@ def _messages(traffic: Traffic) -> Iterator[Fault]:
             yield ("pattern",), "is for messages: 'source: {kind: messages, ...}'"
         return
     if isinstance(traffic.transport, Udp):
-        yield ("transport",), "messages go over tcp, or as frames: {kind: raw}"
+        yield ("transport",), "messages go over tcp, over rdma, or as frames: {kind: raw}"
     elif isinstance(traffic.transport, Raw):
         if source.handshake:
             yield ("source", "handshake"), "only tcp has one; leave this out"
         if source.balancing.kind != "flow" or source.balancing.weighted:
-            yield ("source", "balancing"), "frames without tcp take the way of their pair; leave this out"
+            yield ("source", "balancing"), "raw frames take the way of their pair; leave this out"
+    elif isinstance(traffic.transport, Rdma):
+        yield from _rdma(traffic.transport, handshake=source.handshake)
     elif isinstance(traffic.transport.congestion_control, Rapid):
         yield ("transport", "congestion_control"), "'rapid' probes for longer than a message lasts"
     yield from _beside_messages(traffic)
@@ -189,6 +200,24 @@ def _messages(traffic: Traffic) -> Iterator[Fault]:
             yield ("source", "every"), "cannot be combined with 'load'; write one of them"
         if source.load is None and source.every is None:
             yield ("source",), "how much? write 'load: 50 %' or 'every: 20 us'"
+
+
+def _rdma(rdma: Rdma, *, handshake: bool) -> Iterator[Fault]:
+    """Faults of numbered packets."""
+    if handshake:
+        yield ("source", "handshake"), "only tcp has one; leave this out"
+    if rdma.congestion_control.kind in {"bbr", "prague", "rapid"}:
+        yield (
+            ("transport", "congestion_control"),
+            "does not know numbered packets; write dcqcn-sender, hpcc, nscc, line-rate, dctcp, swift, "
+            "timely, reno or cubic",
+        )
+    for part in ("paths", "credit"):
+        if getattr(rdma, part) is not None and rdma.recovery.kind != "selective":
+            yield (
+                ("transport", part),
+                "packets come out of order then: write 'recovery: selective'",
+            )
 
 
 def _beside_messages(traffic: Traffic) -> Iterator[Fault]:

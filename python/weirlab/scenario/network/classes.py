@@ -8,7 +8,7 @@ from pydantic import Field
 
 from weirlab import spec as core
 from weirlab.fields.base import BY_KIND, Model, Named, PortSelector
-from weirlab.fields.values import Limit, PositiveSize
+from weirlab.fields.values import Limit, Natural, PositiveSize
 from weirlab.scenario.network.aqm import (
     AnyManagedClass,
     Marking,
@@ -20,6 +20,15 @@ from weirlab.spec import At
 from weirlab.units import Frames, Size
 
 
+class Trim(Model):
+    """What becomes of packets of `rdma` that find no room: their payload is cut."""
+
+    to: Natural
+    """Traffic class that what is left joins; its queue should be served first."""
+    size: PositiveSize = Size(64)
+    """What is left, with FCS, without preamble and gap."""
+
+
 class DropTailClass(OfClass):
     """First in, first out; a frame that would exceed the limit is dropped on arrival."""
 
@@ -28,6 +37,8 @@ class DropTailClass(OfClass):
     """What may wait of the class, the frame in transmission excluded."""
     marking: Marking | None = None
     """ECN: marks on frames that wait. Absent: none."""
+    trim: Trim | None = None
+    """Absent: what finds no room is dropped."""
 
 
 AnyClassQueue = Annotated[DropTailClass | AnyManagedClass, BY_KIND]
@@ -77,5 +88,13 @@ def _class_spec(queue: AnyClassQueue, *at: str) -> core.Class:
         discipline = core.DisciplineDropTail(limit=limit, marking=marking, overrun=None)
     else:
         discipline = core.DisciplineManaged(limit=limit, aqm=aqm_spec(queue, *at))
-    origin = At(*at)
-    return core.Class(class_=queue.class_, weight=queue.weight, discipline=discipline, origin=origin)
+    trim = queue.trim if isinstance(queue, DropTailClass) else None
+    return core.Class(
+        class_=queue.class_,
+        weight=queue.weight,
+        discipline=discipline,
+        trim=None
+        if trim is None
+        else core.Trim(size_bytes=trim.size.bytes, class_=trim.to, origin=At(*at, "trim", class_="to")),
+        origin=At(*at),
+    )

@@ -52,6 +52,8 @@ from weirlab.scenario.traffic.messages import (
     PublishedSizes,
     RoundRobin,
 )
+from weirlab.scenario.traffic.rapid import Rapid
+from weirlab.scenario.traffic.rdma import Rdma, Selective
 from weirlab.scenario.traffic.tables import flows_in, matrix_in, mean_size, published_sizes, sizes_in
 from weirlab.spec import At
 
@@ -68,6 +70,7 @@ def messages(name: str, traffic: Traffic, layout: Layout, duration_ps: int, besi
     carrier = traffic.transport
     return core.Messages(
         config=tcp_spec(carrier, None, "traffic", name, "transport") if isinstance(carrier, Tcp) else None,
+        rdma=_rdma(traffic, "traffic", name, "transport"),
         packets=core.Packets(
             payload_bytes=source.packet.payload.bytes,
             header_bytes=source.packet.headers.bytes,
@@ -78,6 +81,49 @@ def messages(name: str, traffic: Traffic, layout: Layout, duration_ps: int, besi
         arrivals=_arrivals(name, traffic, layout, duration_ps, beside),
         rows=source.rows,
         origin=At("traffic", name, rows=("source", "rows")),
+    )
+
+
+def _rdma(traffic: Traffic, *at: str) -> core.RdmaConfig | None:
+    rdma = traffic.transport
+    if not isinstance(rdma, Rdma):
+        return None
+    control = rdma.congestion_control
+    # Rapid's class makes its own settings, and does not go with numbered packets: the checks have refused it.
+    assert not isinstance(control, Rapid)
+    paths, credit, recovery, answers = rdma.paths, rdma.credit, rdma.recovery, rdma.answers
+    return core.RdmaConfig(
+        congestion_control=control.resolved((*at, "congestion_control")),
+        recovery=recovery.kind,
+        reordering_packets=recovery.reordering if isinstance(recovery, Selective) else None,
+        answer_bytes=answers.size.bytes,
+        answer_every_bytes=answers.every.bytes,
+        control_class=traffic.class_ if answers.class_ is None else answers.class_,
+        telemetry_bytes=rdma.telemetry.bytes,
+        window_bytes=None if rdma.window is None else rdma.window.bytes,
+        initial_window_bytes=None if rdma.initial_window is None else rdma.initial_window.bytes,
+        round_trip_ps=None if rdma.round_trip is None else rdma.round_trip.ps,
+        timeout_ps=rdma.timeout.ps,
+        paths=None
+        if paths is None
+        else core.PathChoice(rule=paths.rule, values=paths.values, origin=At(*at, "paths")),
+        credit=None
+        if credit is None
+        else core.Credit(
+            initial=credit.initial,
+            revokes=credit.revokes,
+            most=credit.most,
+            packets=credit.packets,
+            share=credit.share,
+            origin=At(*at, "credit"),
+        ),
+        origin=At(
+            *at,
+            answer_bytes=("answers", "size"),
+            answer_every_bytes=("answers", "every"),
+            control_class=("answers", "class"),
+            reordering_packets=("recovery", "reordering"),
+        ),
     )
 
 

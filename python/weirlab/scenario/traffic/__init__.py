@@ -34,6 +34,7 @@ from weirlab.scenario.traffic.messages import (
     Program,
 )
 from weirlab.scenario.traffic.probing import Pathload, PbProbe
+from weirlab.scenario.traffic.rdma import Rdma
 from weirlab.units import Frames, Size, Span
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "Poisson",
     "Program",
     "Raw",
+    "Rdma",
     "Requests",
     "SplitMix64",
     "Tcp",
@@ -350,7 +352,7 @@ class Tcp(Model):
     the timeout (RFC 5681, section 4.1)."""
 
 
-AnyTransport = Annotated[Raw | Udp | Tcp, BY_KIND]
+AnyTransport = Annotated[Raw | Udp | Tcp | Rdma, BY_KIND]
 
 
 class Incast(Model):

@@ -138,16 +138,16 @@ class Carried(Model):
     window of a new one, and knows the round-trip time of the empty network."""
     balancing: AnyBalancing = PerFlow(kind="flow")
     """How nodes choose among equal shortest ways for frames of these messages, and for what comes back; with
-    tcp. Raw frames take the way of their sender and receiver, as those of other sources."""
+    tcp and rdma. Raw frames take the way of their sender and receiver, as those of other sources."""
     packet: Packet = Packet()
-    """With `transport: {kind: raw}`: how messages are cut into frames."""
+    """How messages are cut into frames that no connection of tcp carries."""
     rows: Count = 1_000_000
     """Most rows of `messages` in a replicate; of more messages every second, every fourth, ... is kept. All
     are counted."""
 
 
 class Messages(Carried):
-    """Messages that come by chance, each sender a source of its own; over tcp, or as raw frames."""
+    """Messages that come by chance, each sender a source of its own; over tcp or rdma, or as raw frames."""
 
     kind: Literal["messages"]
     sizes: AnySizes
@@ -194,7 +194,7 @@ class Program(Carried):
 
 
 class FlowTable(Carried):
-    """Messages that are listed in a file: who sends how much to whom, and when; over tcp, or as frames."""
+    """Messages that are listed in a file: who sends how much to whom, and when."""
 
     kind: Literal["flow-table"]
     file: Text

@@ -1,0 +1,41 @@
+//! No congestion control: a window that does not change.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cc::{Allowance, CongestionControl, Needs, SenderEvent, Settings, Setup};
+use crate::units::{Bytes, Time};
+
+/// Settings of [`LineRate`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LineRateConfig {}
+
+impl Settings for LineRateConfig {
+    type Control = LineRate;
+    const PACKETS: bool = true;
+
+    fn preset() -> Option<LineRateConfig> {
+        Some(LineRateConfig {})
+    }
+
+    fn make(&self, _: Setup<'_>) -> LineRate {
+        LineRate
+    }
+}
+
+/// Whatever the line takes; the settings of the transport, a receiver's credit or the adapter bound it.
+#[derive(Clone, Copy, Debug)]
+pub struct LineRate;
+
+impl CongestionControl for LineRate {
+    fn on_event(&mut self, _: Time, _: &SenderEvent) {}
+
+    fn allowance(&self) -> Allowance {
+        Allowance::of_window(Bytes::new(u64::MAX), Bytes::new(u64::MAX))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { packets: true, ..Needs::PLAIN }
+    }
+}

@@ -1,0 +1,393 @@
+//! The sending end of a message.
+
+use super::packet::{Packet, PacketKind};
+use super::paths::{Fate, Paths};
+use super::window::Window;
+use super::{Config, Recovery};
+use crate::cc::{
+    self, Acked, Answer, Cause, CongestionControl, Controller, Departed, Hop, Marks, Outcome, Pace, SenderEvent,
+};
+use crate::spec::messages::Packets;
+use crate::units::{Bytes, Span, Time};
+
+/// The sending end: it is asked for the next packet when the line is free, and told what comes back.
+#[derive(Debug)]
+pub struct Sender {
+    recovery: Recovery,
+    reordering: Option<u64>,
+    packets: Packets,
+    header: Bytes,
+    class: u8,
+    control_class: u8,
+    /// Most data in flight.
+    most: u64,
+    timeout: Span,
+    control: Controller,
+    needs: cc::Needs,
+    window: Window,
+    paths: Option<Paths>,
+    credit: Option<Granted>,
+    /// No packet before, for the sake of the rate.
+    paced: Time,
+    /// When it was last known that something arrived.
+    progress: Time,
+    /// Packets sent for the first time.
+    fresh: u64,
+    /// Losses of what was sent before this packet are of one congestion.
+    recover: u64,
+    srtt: Option<Span>,
+    counters: Counters,
+    finished: Option<Time>,
+}
+
+/// What a sender has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets sent again.
+    pub retransmits: u64,
+    /// Timeouts.
+    pub timeouts: u64,
+    /// Packets whose payload was cut.
+    pub cuts: u64,
+}
+
+/// The credit of a sender, in bytes of data.
+#[derive(Clone, Copy, Debug)]
+struct Granted {
+    /// What it may send without.
+    first: i64,
+    revokes: bool,
+    most: u64,
+    /// All that it was given, and what is left.
+    given: u64,
+    left: i64,
+    /// All that it has asked for, and whether it is to ask by a packet of its own.
+    announced: u64,
+    is_pressing: bool,
+}
+
+impl Sender {
+    /// The sender of a message of `bytes` in `class` over `path`.
+    pub fn new(
+        config: &Config,
+        packets: Packets,
+        (class, bytes): (u8, Bytes),
+        path: &cc::Path,
+        control: Controller,
+        paths: Option<Paths>,
+    ) -> Sender {
+        let product = path.product().count() as f64;
+        let credit = config.credit.map(|credit| Granted {
+            first: (credit.initial * product) as i64,
+            revokes: credit.revokes,
+            most: (credit.most * product) as u64,
+            given: 0,
+            left: 0,
+            announced: 0,
+            is_pressing: false,
+        });
+        let needs = control.needs();
+        Sender {
+            recovery: config.recovery,
+            reordering: config.reordering_packets.map(u64::from),
+            packets,
+            header: packets.header_bytes + config.telemetry(),
+            class,
+            control_class: config.control_class,
+            most: config.window_bytes.map_or(u64::MAX, Bytes::count),
+            timeout: config.timeout_ps,
+            control,
+            needs,
+            window: Window::new(bytes.count(), packets.payload_bytes.count()),
+            paths,
+            credit,
+            paced: Time::ZERO,
+            progress: Time::ZERO,
+            fresh: 0,
+            recover: 0,
+            srtt: None,
+            counters: Counters::default(),
+            finished: None,
+        }
+    }
+
+    /// When it knew that all had arrived.
+    pub fn finished(&self) -> Option<Time> {
+        self.finished
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Its congestion control.
+    pub fn control(&self) -> &Controller {
+        &self.control
+    }
+
+    /// Data in flight.
+    pub fn flight(&self) -> Bytes {
+        Bytes::new(self.window.flight())
+    }
+
+    /// Data of packet `number`.
+    pub fn data_of(&self, number: u64) -> Bytes {
+        Bytes::new(self.window.bytes_of(number))
+    }
+
+    /// When the next packet may go; [`Time::NEVER`] if something else has to happen first.
+    #[inline]
+    pub fn next_at(&self) -> Time {
+        if self.credit.is_some_and(|credit| credit.is_pressing) { Time::ZERO } else { self.next_data_at() }
+    }
+
+    #[inline]
+    fn next_data_at(&self) -> Time {
+        let Some(number) = self.window.due() else { return Time::NEVER };
+        let (flight, bytes) = (self.window.flight(), self.window.bytes_of(number));
+        let window = self.control.window().count().min(self.most);
+        // The rate bounds what a paced sender has beyond its window.
+        let bytes = if self.control.pace() == Pace::AtOnce { bytes } else { 1 };
+        let fits = flight == 0 || flight.saturating_add(bytes) <= window;
+        let has_credit = self.credit.is_none_or(|credit| credit.first > 0 || credit.left > 0);
+        if fits && has_credit { self.paced } else { Time::NEVER }
+    }
+
+    /// The next packet, if one may go at `now`.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        if self.credit.as_mut().is_some_and(|credit| std::mem::take(&mut credit.is_pressing)) {
+            return Some(self.request());
+        }
+        if self.next_data_at() > now {
+            return None;
+        }
+        let number = self.window.due()?;
+        let entropy = self.paths.as_mut().map_or(0, Paths::pick);
+        let data = self.window.bytes_of(number);
+        if self.window.flight() == 0 {
+            self.progress = now;
+        }
+        self.window.send(number, now, entropy);
+        if number < self.fresh {
+            self.counters.retransmits += 1;
+        } else {
+            self.fresh = number + 1;
+        }
+        if let Some(credit) = &mut self.credit {
+            let left = if credit.first > 0 { &mut credit.first } else { &mut credit.left };
+            *left -= data as i64;
+        }
+        let frame = self.header + Bytes::new(data);
+        if let Pace::Rate { rate, .. } = self.control.pace() {
+            self.paced = self.paced.max(now) + frame / rate;
+        }
+        if self.needs.packets {
+            self.control.on_event(now, &SenderEvent::Sent(Departed { number: self.fresh * self.full(), frame }));
+        }
+        let asks = self.window.is_last() || self.next_data_at() == Time::NEVER;
+        let wanted = self.announce();
+        Some(Packet { sent: now, entropy, asks, from: wanted, ..Packet::new(PacketKind::Data, number, self.class) })
+    }
+
+    /// A sender that waits for credit asks for it.
+    fn request(&mut self) -> Packet {
+        let class = self.control_class;
+        Packet { from: self.announce(), ..Packet::new(PacketKind::Request, 0, class) }
+    }
+
+    /// The credit that it asks for from now on.
+    fn announce(&mut self) -> u64 {
+        let wanted = self.wanted();
+        self.credit.iter_mut().for_each(|credit| credit.announced = credit.announced.max(wanted));
+        wanted
+    }
+
+    /// Whether it waits for credit that it has not asked for.
+    fn press(&mut self) {
+        let wanted = self.wanted();
+        let starves = self.window.due().is_some();
+        if let Some(credit) = self.credit.as_mut().filter(|credit| credit.first <= 0 && credit.left <= 0) {
+            credit.is_pressing = starves && wanted > credit.announced;
+        }
+    }
+
+    fn full(&self) -> u64 {
+        self.packets.payload_bytes.count()
+    }
+
+    /// The credit that it asks for, with all that it has got.
+    fn wanted(&self) -> u64 {
+        let Some(credit) = &self.credit else { return 0 };
+        let window = self.control.window().count().saturating_add(self.full());
+        let ahead = self.window.backlog().min(window).min(credit.most.max(self.full()));
+        // What will be taken away is nothing to reckon with.
+        let first = if credit.revokes { 0 } else { credit.first };
+        (credit.given + ahead).saturating_sub(credit.left.max(0) as u64 + first.max(0) as u64)
+    }
+
+    /// What came back, with what ports wrote into the packet that it answers.
+    pub fn handle(&mut self, now: Time, packet: &Packet, hops: &[Hop]) {
+        if let Some(credit) = self.credit.as_mut().filter(|credit| credit.revokes) {
+            credit.first = 0;
+        }
+        if packet.kind == PacketKind::Credit {
+            if let Some(credit) = &mut self.credit {
+                let more = packet.from.saturating_sub(credit.given);
+                (credit.given, credit.left) = (credit.given + more, credit.left + more as i64);
+            }
+            return;
+        }
+        let before = self.window.flight();
+        let bytes = self.settle(packet);
+        if bytes > 0 {
+            self.progress = now;
+        }
+        let (outcome, fate) = match packet.kind {
+            PacketKind::Cut => {
+                self.counters.cuts += 1;
+                _ = self.window.lose(packet.number, packet.sent);
+                (Outcome::Trimmed { at_last_hop: packet.at_last_hop }, Fate::Cut)
+            }
+            PacketKind::GoBack => (Outcome::Refused, Fate::Lost),
+            _ => (Outcome::Arrived, if packet.marked { Fate::Marked } else { Fate::Clean }),
+        };
+        if let Some(paths) = &mut self.paths
+            && !packet.at_last_hop
+        {
+            paths.learn(packet.entropy, fate);
+        }
+        let lost = self.find_lost(now, packet);
+        let rtt = now.saturating_since(packet.sent);
+        self.press();
+        self.srtt = Some(self.srtt.map_or(rtt, |srtt| Span::from_ps((7 * srtt.ps() + rtt.ps()) / 8)));
+        if self.window.is_over() && self.finished.is_none() {
+            self.finished = Some(now);
+        }
+        if self.needs.packets {
+            let (number, next) = (packet.number * self.full(), self.fresh * self.full());
+            let flight = Bytes::new(self.window.flight());
+            let marked = packet.marked;
+            let answer = Answer { number, next, bytes: Bytes::new(bytes), outcome, marked, rtt, flight, hops };
+            return self.control.on_answer(now, &answer);
+        }
+        self.report(now, packet, bytes, before, lost || outcome != Outcome::Arrived);
+    }
+
+    /// Takes over what an answer says of arrivals; data of which that was not known.
+    fn settle(&mut self, packet: &Packet) -> u64 {
+        let mut bytes = self.window.arrive_until(packet.next);
+        if self.recovery == Recovery::Selective {
+            if packet.kind == PacketKind::Arrived {
+                bytes += self.window.arrive(packet.number);
+            }
+            let mut arrived = packet.arrived;
+            while arrived != 0 {
+                bytes += self.window.arrive(packet.from + u64::from(arrived.trailing_zeros()));
+                arrived &= arrived - 1;
+            }
+        }
+        bytes
+    }
+
+    /// Goes back, or finds what was overtaken; whether anything is lost.
+    fn find_lost(&mut self, now: Time, packet: &Packet) -> bool {
+        if packet.kind == PacketKind::GoBack && (packet.next < self.window.next() || packet.next < self.window.base()) {
+            self.window.go_back(packet.next);
+            self.progress = now;
+            return true;
+        }
+        let before = self.window.flight();
+        if let Some(behind) = self.reordering {
+            let paths = &mut self.paths;
+            self.window.lose_overtaken(behind.max(1), |entropy| learn_loss(paths, entropy));
+        }
+        self.window.flight() < before
+    }
+
+    /// A controller that counts windows is told as by TCP.
+    fn report(&mut self, now: Time, packet: &Packet, bytes: u64, before: u64, lost: bool) {
+        let (number, next) = (self.window.base() * self.full(), self.fresh * self.full());
+        let counted = Bytes::new(bytes);
+        if self.needs.marks {
+            let marked = if packet.marked { counted } else { Bytes::ZERO };
+            let marks =
+                Marks { counted, marked, is_echo: packet.marked, number, next, srtt: self.srtt, may_reduce: true };
+            self.control.on_event(now, &SenderEvent::Marks(marks));
+        }
+        let is_new = number >= self.recover;
+        let by_mark = packet.marked && !self.needs.marks;
+        if is_new && (lost || by_mark) {
+            self.recover = next;
+            let (flight, cause) = (Bytes::new(before), if lost { Cause::Loss } else { Cause::EcnEcho });
+            self.control.on_event(now, &SenderEvent::Congestion { cause, flight });
+            let window = self.control.allowance().threshold.min(self.control.window());
+            self.control.on_event(now, &SenderEvent::Recovered { window });
+        }
+        let acked = Acked {
+            bytes: counted,
+            number,
+            next,
+            prior_flight: Bytes::new(before),
+            srtt: self.srtt,
+            rtt: Some(now.saturating_since(packet.sent)).filter(|_| packet.kind == PacketKind::Arrived),
+            may_grow: !lost,
+        };
+        self.control.on_event(now, &SenderEvent::Ack(acked));
+    }
+
+    /// When [`Sender::handle_timeout`] is due.
+    pub fn poll_timeout(&mut self) -> Time {
+        if self.finished.is_some() {
+            return Time::NEVER;
+        }
+        let control = if self.needs.timer { self.control.poll_timeout() } else { Time::NEVER };
+        self.expires().min(control)
+    }
+
+    fn expires(&mut self) -> Time {
+        let starves = self.window.flight() == 0 && self.credit.is_some() && self.window.due().is_some();
+        let since = match self.recovery {
+            _ if starves => Some(self.progress),
+            Recovery::Selective => self.window.oldest(),
+            _ => self.window.oldest().map(|_| self.progress),
+        };
+        since.map_or(Time::NEVER, |since| since + self.timeout)
+    }
+
+    /// What is due by now: what was not answered is sent again. A sender that has no credit asks for some.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.needs.timer && self.control.poll_timeout() <= now {
+            self.control.on_event(now, &SenderEvent::Timer);
+        }
+        if self.expires() > now {
+            return;
+        }
+        self.counters.timeouts += 1;
+        if self.window.flight() == 0 {
+            self.progress = now;
+        } else if self.recovery == Recovery::Selective {
+            let until = Time::from_ps(now.ps().saturating_sub(self.timeout.ps()));
+            let paths = &mut self.paths;
+            self.window.expire(until, |entropy| learn_loss(paths, entropy));
+            self.progress = now;
+        } else {
+            let whole = self.recovery == Recovery::GoBackZero;
+            self.window.go_back(if whole { 0 } else { self.window.base() });
+            self.progress = now;
+        }
+        if !self.needs.packets {
+            let flight = Bytes::new(self.window.flight());
+            self.control.on_event(now, &SenderEvent::Congestion { cause: Cause::Timeout, flight });
+        }
+        self.control.on_event(now, &SenderEvent::Collapse);
+        let starves = self.credit.is_some() && self.next_data_at() == Time::NEVER && self.window.due().is_some();
+        self.credit.iter_mut().for_each(|credit| credit.is_pressing = starves);
+    }
+}
+
+fn learn_loss(paths: &mut Option<Paths>, entropy: u16) {
+    if let Some(paths) = paths {
+        paths.learn(entropy, Fate::Lost);
+    }
+}

@@ -1,0 +1,197 @@
+//! The packets of a message from the first that is not known to have arrived on.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::units::Time;
+
+/// What is known of a packet that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) at: Time,
+    pub(super) entropy: u16,
+    pub(super) state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    InFlight,
+    Lost,
+    Arrived,
+}
+
+/// The packets of a message, by number.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    /// How many there are, the data of a full one and of the last.
+    packets: u64,
+    full: u64,
+    last: u64,
+    /// The first that has not arrived.
+    base: u64,
+    /// Those sent from there on.
+    sent: VecDeque<Sent>,
+    lost: BTreeSet<u64>,
+    /// Data in flight.
+    flight: u64,
+    /// Departures in order, with those that were answered since.
+    departures: VecDeque<(Time, u64)>,
+    /// The last that has arrived, and the first that was not looked at for being overtaken.
+    highest: u64,
+    looked: u64,
+}
+
+impl Window {
+    pub(super) fn new(bytes: u64, full: u64) -> Window {
+        let packets = bytes.div_ceil(full).max(1);
+        Window {
+            packets,
+            full,
+            last: bytes - (packets - 1) * full,
+            base: 0,
+            sent: VecDeque::new(),
+            lost: BTreeSet::new(),
+            flight: 0,
+            departures: VecDeque::new(),
+            highest: 0,
+            looked: 0,
+        }
+    }
+
+    /// Data of packet `number`.
+    pub(super) fn bytes_of(&self, number: u64) -> u64 {
+        if number + 1 == self.packets { self.last } else { self.full }
+    }
+
+    pub(super) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The next that was not sent, since the last time that the sender went back.
+    pub(super) fn next(&self) -> u64 {
+        self.base + self.sent.len() as u64
+    }
+
+    pub(super) fn flight(&self) -> u64 {
+        self.flight
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.base == self.packets
+    }
+
+    /// Data that was not sent, or is to be sent again.
+    pub(super) fn backlog(&self) -> u64 {
+        let lost: u64 = self.lost.iter().map(|&number| self.bytes_of(number)).sum();
+        let unsent = self.packets - self.next();
+        lost + if unsent == 0 { 0 } else { (unsent - 1) * self.full + self.last }
+    }
+
+    /// The packet that is to be sent next: what is lost first.
+    pub(super) fn due(&self) -> Option<u64> {
+        self.lost.first().copied().or_else(|| Some(self.next()).filter(|&next| next < self.packets))
+    }
+
+    /// Whether it is the last one for now.
+    pub(super) fn is_last(&self) -> bool {
+        self.lost.is_empty() && self.next() == self.packets
+    }
+
+    pub(super) fn send(&mut self, number: u64, at: Time, entropy: u16) {
+        self.flight += self.bytes_of(number);
+        self.departures.push_back((at, number));
+        let sent = Sent { at, entropy, state: State::InFlight };
+        if number == self.next() {
+            return self.sent.push_back(sent);
+        }
+        self.lost.remove(&number);
+        let place = (number - self.base) as usize;
+        self.sent[place] = sent;
+    }
+
+    fn of(&mut self, number: u64) -> Option<&mut Sent> {
+        let place = number.checked_sub(self.base)?;
+        self.sent.get_mut(place as usize)
+    }
+
+    /// Packet `number` has arrived; its data, if that was not known.
+    pub(super) fn arrive(&mut self, number: u64) -> u64 {
+        let bytes = self.bytes_of(number);
+        let Some(sent) = self.of(number) else { return 0 };
+        match std::mem::replace(&mut sent.state, State::Arrived) {
+            State::Arrived => return 0,
+            State::InFlight => self.flight -= bytes,
+            State::Lost => _ = self.lost.remove(&number),
+        }
+        self.highest = self.highest.max(number);
+        while self.sent.front().is_some_and(|sent| sent.state == State::Arrived) {
+            self.sent.pop_front();
+            self.base += 1;
+        }
+        bytes
+    }
+
+    /// All before `next` has arrived; the data of which that was not known.
+    pub(super) fn arrive_until(&mut self, next: u64) -> u64 {
+        let mut bytes = 0;
+        while self.base < next && !self.sent.is_empty() {
+            bytes += self.arrive(self.base);
+        }
+        bytes
+    }
+
+    /// Packet `number`, sent at `at`, is lost; its value, if that was not known.
+    pub(super) fn lose(&mut self, number: u64, at: Time) -> Option<u16> {
+        let bytes = self.bytes_of(number);
+        let sent = self.of(number).filter(|sent| sent.state == State::InFlight && sent.at == at)?;
+        sent.state = State::Lost;
+        let entropy = sent.entropy;
+        self.flight -= bytes;
+        self.lost.insert(number);
+        Some(entropy)
+    }
+
+    /// Packets that were overtaken by one sent `behind` or more behind them are lost; each is looked at once. Their values go to `report`.
+    pub(super) fn lose_overtaken(&mut self, behind: u64, mut report: impl FnMut(u16)) {
+        let end = (self.highest + 1).saturating_sub(behind);
+        for number in self.looked.max(self.base)..end {
+            if let Some(at) = self.of(number).map(|sent| sent.at)
+                && let Some(entropy) = self.lose(number, at)
+            {
+                report(entropy);
+            }
+        }
+        self.looked = self.looked.max(end);
+    }
+
+    /// When the first departure was that nothing is known of.
+    pub(super) fn oldest(&mut self) -> Option<Time> {
+        while let Some(&(at, number)) = self.departures.front() {
+            if self.of(number).is_some_and(|sent| sent.state == State::InFlight && sent.at == at) {
+                return Some(at);
+            }
+            self.departures.pop_front();
+        }
+        None
+    }
+
+    /// What was sent until `until` and is in flight is lost. Values go to `report`.
+    pub(super) fn expire(&mut self, until: Time, mut report: impl FnMut(u16)) {
+        while self.oldest().is_some_and(|at| at <= until) {
+            let Some((at, number)) = self.departures.pop_front() else { return };
+            if let Some(entropy) = self.lose(number, at) {
+                report(entropy);
+            }
+        }
+    }
+
+    /// What was sent from `number` on was not: it will be sent again. The message itself may begin anew.
+    pub(super) fn go_back(&mut self, number: u64) {
+        (self.flight, self.looked, self.highest) = (0, 0, 0);
+        self.departures.clear();
+        if number <= self.base {
+            self.base = number;
+            return self.sent.clear();
+        }
+        self.sent.truncate((number - self.base) as usize);
+    }
+}
