@@ -21,7 +21,6 @@ use crate::bulk::Bulk;
 use crate::chain::{Chain, NO_TASK};
 use crate::fabric::Fabric;
 use crate::frames::Received;
-use crate::open::End;
 use crate::plan::Plan;
 use crate::rdma::{Adapters, Due, Wish};
 use crate::timer::{Alarm, Timer};
@@ -385,29 +384,6 @@ impl Agent for Messages {
             }
             totals.message_totals.push(group.totals);
         }
-    }
-}
-
-impl Fabric<'_> {
-    /// The ends of connection `number` are those from now on: what is sent to the receiver, and what comes back.
-    fn set_ends(&mut self, number: u32, ends: [End; 2]) {
-        if let Some(open) = &mut self.open {
-            open.place(number, ends);
-            self.frames.make_room(number);
-        }
-    }
-
-    /// An end of connection `number` acts.
-    #[inline]
-    fn speak(&mut self, number: u32) {
-        if let Some(open) = &mut self.open {
-            open.speaking = number;
-        }
-    }
-
-    /// Frames of connection `number` under way.
-    fn under_way(&self, number: u32) -> u32 {
-        self.frames.under_way(number)
     }
 }
 
