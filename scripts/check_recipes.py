@@ -1,4 +1,4 @@
-"""Every file and folder that CONTRIBUTING.md and ARCHITECTURE.md name exists.
+"""Every file and folder that CONTRIBUTING.md and ARCHITECTURE.md name exists, and the layers are as they say.
 
     python scripts/check_recipes.py
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import cache
@@ -58,8 +59,15 @@ def _known() -> frozenset[str]:
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
     )
-    files = [Path(name) for name in listed.stdout.decode().splitlines()]
+    files = [Path(name) for name in listed.stdout.decode().splitlines() if (ROOT / name).exists()]
     return frozenset(str(path) for file in files for path in (file, *file.parents))
+
+
+def _layers() -> str:
+    """The layers of the package, the lowest first, as ARCHITECTURE.md has them."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    return " <- ".join(layer.replace(" |", ",") for layer in reversed(contract["layers"]))
 
 
 def main() -> int:
@@ -70,6 +78,9 @@ def main() -> int:
         for number, place in places((ROOT / page).read_text(encoding="utf-8"))
         if not exists(place)
     ]
+    layers = _layers()
+    if layers not in " ".join((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split()):
+        missing.append(f"ARCHITECTURE.md: the layers of pyproject.toml are {layers}")
     print("\n".join(missing) or "all places that recipes name exist")
     return 1 if missing else 0
 

@@ -176,7 +176,65 @@ def emulate(
     record: int = 0,
     edges_ps: Sequence[int] = (),
     meters: Meters | None = None,
-) -> dict[str, Any]: ...
+) -> Emulated: ...
+
+class EmulatedLine(TypedDict):
+    """Also counts of packets by name; see `weirlab.testbed.path_report.LineReport`."""
+
+    hop: int
+    direction: str
+    name: str
+    transmitters: list[dict[str, int]]
+    lateness_ns: dict[str, int] | None
+    lateness_counts: list[int]
+    record: dict[str, object]
+
+class Emulated(TypedDict):
+    real_time: bool
+    cpu: int | None
+    elapsed_ns: int
+    on_cpu_ns: int
+    waited_ns: int | None
+    lines: list[EmulatedLine]
+
+class RapidGaps(TypedDict):
+    count: int
+    within_1_us: int
+    within_a_quarter: int
+    quantiles: list[float]
+    error_ns: list[int]
+    lateness_ns: dict[str, int] | None
+
+class RapidFacts(TypedDict):
+    ending: str
+    real_time: bool
+    cpu: int | None
+    elapsed_ns: int
+    on_cpu_ns: int
+    waited_ns: int | None
+    min_rtt_ns: int | None
+    srtt_ns: int | None
+    blocked: int
+    strangers: int
+    counts: dict[str, int]
+    receiver: dict[str, int] | None
+    gaps: RapidGaps
+
+class SentRapid(RapidFacts, total=False):
+    outcomes: list[str]
+    states: list[str]
+    tables: dict[str, Table]
+
+class RapidEvent(TypedDict, total=False):
+    """What happened, and with `listening`, `opened`, `refused` and `ended` what belongs to it."""
+
+    what: str
+    address: str
+    real_time: bool
+    peer: str
+    reason: str
+    end: str
+    counts: dict[str, int]
 
 class Meters:
     """What an emulator at work has counted."""
@@ -199,12 +257,12 @@ def send_rapid(
     cpu: int | None = None,
     buffer_bytes: int = 4_194_304,
     packets: bool = False,
-) -> dict[str, Any]: ...
+) -> SentRapid: ...
 def serve_rapid(
     *,
     listen: str,
     secret: bytes,
-    watch: Callable[[Sequence[dict[str, Any]]], bool],
+    watch: Callable[[Sequence[RapidEvent]], bool],
     sessions: int | None = None,
     most_sessions: int = 4,
     longest_ps: int = 600_000_000_000_000,

@@ -55,7 +55,7 @@ class Problem:
 
 
 class _Problems(InputError):
-    """Several faults, told at once."""
+    """Several faults, reported at once."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems

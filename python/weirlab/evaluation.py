@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -64,7 +64,7 @@ def measured(records: Records, scenario: Scenario) -> pl.DataFrame:
 
 def evaluated(records: Records, scenario: Scenario) -> Evaluation:
     """The same, with the errors of the measures that fail next to the values of all others."""
-    rows: dict[str, list[Any]] = {column: [] for column in _COLUMNS}
+    rows: dict[str, list[object]] = {column: [] for column in _COLUMNS}
     replicates = records.column("runs", "replicate")
     errors: dict[str, WeirlabError] = {}
     for name, measure in scenario.measure.items():
@@ -88,7 +88,7 @@ _COLUMNS = pl.Schema(
 )
 
 
-def summary(values: pl.DataFrame) -> list[dict[str, Any]]:
+def summary(values: pl.DataFrame) -> list[dict[str, object]]:
     """Measures over their replicates, as JSON values: what `evaluate` gave, put together by measure.
 
     `low` and `high` hold the true mean with 95 % confidence, `sd` is the standard deviation of the values;

@@ -20,14 +20,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from weirlab._core import version
 from weirlab.errors import InputError, WeirlabError
 from weirlab.files import hold, let_go, locked, writing
 
 Entry = TypeVar("Entry")
-Parse = Callable[[Mapping[str, Any]], Entry]
+Parse = Callable[[Mapping[str, object]], Entry]
 """Makes an entry of its JSON object. May raise what `_FAULTS` holds when it is none."""
 
 _FAULTS = (ValueError, TypeError, KeyError, AttributeError, RecursionError, WeirlabError)
@@ -45,13 +45,13 @@ class JournalKind:
     """What the file is, in words: "trial log"."""
     work: str
     """What it is written by: "search"."""
-    filled: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda about: about
+    filled: Callable[[Mapping[str, object]], Mapping[str, object]] = lambda about: about
     """What a first line says, which an earlier version may have written, with the defaults of what is new
     since. May raise what `_FAULTS` holds."""
 
 
 def read_journal(
-    path: Path, kind: JournalKind, parse: Parse[Entry], about: Mapping[str, Any] | None = None
+    path: Path, kind: JournalKind, parse: Parse[Entry], about: Mapping[str, object] | None = None
 ) -> list[Entry]:
     """The entries of a journal that may still be growing. Raises InputError when it is none, is damaged, or
     does not have what `about` says in its first line."""
@@ -81,7 +81,7 @@ class Journal(Generic[Entry]):
         self,
         path: Path,
         kind: JournalKind,
-        about: Mapping[str, Any],
+        about: Mapping[str, object],
         parse: Parse[Entry],
         *,
         reuse_empty: bool = False,
@@ -150,7 +150,7 @@ class Journal(Generic[Entry]):
             let_go(self._file.fileno())
         self._file.close()
 
-    def append(self, content: Mapping[str, Any]) -> None:
+    def append(self, content: Mapping[str, object]) -> None:
         """Write an entry; it is on disk when this returns. Raises WeirlabError when it cannot be written; the
         journal is then as it was."""
         self._write(_line(content))
@@ -170,7 +170,7 @@ class Journal(Generic[Entry]):
 
 
 def _other_value(
-    kind: JournalKind, header: Mapping[str, Any], about: Mapping[str, Any]
+    kind: JournalKind, header: Mapping[str, object], about: Mapping[str, object]
 ) -> tuple[str, str, str] | None:
     """The dotted path of the first value of `about` that is another one in the header, and both values."""
     expected = json.loads(_line(about))  # tuples are lists then, as in the file
@@ -182,11 +182,13 @@ def _other_value(
     return None if found == expected else first_difference(found, expected)
 
 
-def _line(content: Mapping[str, Any]) -> bytes:
+def _line(content: Mapping[str, object]) -> bytes:
     return json.dumps(content, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
-def _lines(path: Path, kind: JournalKind, content: bytes) -> tuple[dict[str, Any] | None, list[bytes], int]:
+def _lines(
+    path: Path, kind: JournalKind, content: bytes
+) -> tuple[dict[str, object] | None, list[bytes], int]:
     """The first line, the whole lines after it, and the number of bytes of all these."""
     *lines, cut = content.split(b"\n")
     if not lines:
@@ -205,7 +207,7 @@ def _entries(path: Path, kind: JournalKind, parse: Parse[Entry], lines: Sequence
     return entries
 
 
-def _header(path: Path, kind: JournalKind, line: bytes) -> dict[str, Any]:
+def _header(path: Path, kind: JournalKind, line: bytes) -> dict[str, object]:
     try:
         header = _object(line)
     except _FAULTS:
@@ -220,7 +222,7 @@ def _header(path: Path, kind: JournalKind, line: bytes) -> dict[str, Any]:
     return header
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _object(line: bytes) -> dict[str, object]:
     entry = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
     if not isinstance(entry, dict):
         raise ValueError("no JSON object")
@@ -234,7 +236,7 @@ def _refuse_constant(name: str) -> NoReturn:
 _ABSENT = object()
 
 
-def first_difference(found: Any, expected: Any, where: str = "") -> tuple[str, str, str]:
+def first_difference(found: object, expected: object, where: str = "") -> tuple[str, str, str]:
     """Dotted path of the first value that differs, and both values as text."""
     if isinstance(found, dict) and isinstance(expected, dict):
         for name in [*expected, *(name for name in found if name not in expected)]:
@@ -248,6 +250,6 @@ def first_difference(found: Any, expected: Any, where: str = "") -> tuple[str, s
     return where, _short(found), _short(expected)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = "nothing" if value is _ABSENT else json.dumps(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn, TypedDict
 
 from weirlab.errors import MissingCapability
 
@@ -119,6 +119,14 @@ def _remedy() -> str:
     return BY_ROOT
 
 
+class Ownership(TypedDict, total=False):
+    """Options of `subprocess.Popen` that make a program somebody's."""
+
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
 @dataclass(frozen=True)
 class User:
     """Who has called `sudo`."""
@@ -131,7 +139,7 @@ class User:
     shell: str
 
     @property
-    def popen(self) -> Mapping[str, Any]:
+    def popen(self) -> Ownership:
         """Options of `subprocess.Popen` that make a program this user's."""
         return {"user": self.uid, "group": self.gid, "extra_groups": list(self.groups)}
 

@@ -1,7 +1,7 @@
 """Records: the facts that a run wrote down, as named tables.
 
 Tables and columns are those of the compiled core, which says what each means (docs/tables.md). Ids (`port`,
-`flow`, `traffic`, `cause`, `kind`) are places in the dimension tables; `Records.named` puts the names beside
+`flow`, `traffic`, `cause`, `kind`) are places in the dimension tables; `Records.named` puts the names next to
 them. What is unknown is null, never 0.
 
 A table is held in memory as a whole when it is asked for. Series of many rows have left the run in parts,

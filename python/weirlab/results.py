@@ -29,11 +29,12 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Literal, cast, get_args
 
 import psutil
 
 from weirlab._core import version
+from weirlab.documents import section, typed
 from weirlab.errors import InputError, WeirlabError
 from weirlab.files import whole
 from weirlab.working import left_over
@@ -139,11 +140,12 @@ class Manifest:
             raise InputError(f"{directory}: not a result of weir (it has no manifest.json)")
         content = read_json(path)
         try:
-            written = int(content["format"])
-            if written > FORMAT:
+            written = content["format"]
+            if isinstance(written, int) and written > FORMAT:
                 raise InputError(
-                    f"{directory}: format {written} of weirlab {content['provenance']['weirlab']}; "
-                    f"this weirlab reads formats up to {FORMAT}"
+                    f"{directory}: format {written} of weirlab "
+                    f"{section(content, 'provenance').get('weirlab')}; this weirlab reads formats up to "
+                    f"{FORMAT}"
                 )
             if content["kind"] not in get_args(Kind) or content["status"] not in get_args(Status):
                 raise ValueError("unknown kind or status")
@@ -168,15 +170,9 @@ class Manifest:
         return replace(earlier, status="running", remark="", sittings=(*earlier.sittings, self.provenance))
 
 
-def _manifest(content: Mapping[str, Any]) -> Manifest:
+def _manifest(content: Mapping[str, object]) -> Manifest:
     """The manifest of a JSON object. Raises ValueError with the first field that is wrong."""
-    from pydantic import TypeAdapter, ValidationError
-
-    try:
-        manifest = TypeAdapter(Manifest).validate_json(json.dumps(content), strict=True)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    manifest = typed(Manifest, content)
     if manifest.seed is not None and not 0 <= manifest.seed < 2**64:
         raise ValueError(f"seed: a whole number from 0 to 2^64 - 1 (got {manifest.seed})")
     if manifest.replicates is not None and manifest.replicates < 1:
@@ -275,12 +271,12 @@ def write_text(path: Path, text: str) -> None:
         unfinished.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, content: Any) -> None:
+def write_json(path: Path, content: object) -> None:
     """Write `content` as JSON, for people to read too. Numbers that are not finite become null."""
     write_text(path, json.dumps(finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def finite(value: Any) -> Any:
+def finite(value: object) -> object:
     """A document whose numbers that are not finite are null: JSON has no others, and they are unknown."""
     if isinstance(value, Mapping):
         return {str(key): finite(item) for key, item in value.items()}
@@ -289,7 +285,7 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, object]:
     """Read a JSON object. Raises InputError with the place when it is none."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -299,7 +295,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not JSON: {error}") from error
     if not isinstance(content, dict):
         raise InputError(f"{path}: a JSON object was expected")
-    return cast("dict[str, Any]", content)
+    return cast("dict[str, object]", content)
 
 
 def _version(package: str) -> str | None:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from weirlab.reproductions.published import read
+from weirlab.reproductions.published import RapidUdp, read
 from weirlab.reproductions.rapid.bookkeeping import identities, published_offs
 from weirlab.reproductions.rapid.cases import (
     BETTER,
@@ -24,7 +24,7 @@ from weirlab.reproductions.rapid.facts import brought, off_times, smoothed
 from weirlab.reproductions.rapid.rows import KNOWN_COUNTERS, overruns, rows
 from weirlab.reproductions.verdicts import Verdict
 
-PUBLISHED = read("rapid-udp-cross-traffic")
+PUBLISHED = read("rapid-udp-cross-traffic", RapidUdp)
 CASES = {case.name: case for case in (*REPRODUCTION, *OVERRUNS, *BETTER)}
 
 
@@ -162,7 +162,7 @@ def test_the_better_rapid_takes_what_is_left_and_seldom_loses(name: str) -> None
 
 
 def test_an_interval_may_lie_where_one_more_run_of_ours_would_and_no_further() -> None:
-    published = read("rapid-udp-cross-traffic")
+    published = read("rapid-udp-cross-traffic", RapidUdp)
     spread = [-120.0, -80.0, -40.0, -20.0, 0.0, 0.0, 20.0, 40.0, 80.0, 120.0]
     told = published["throughput"]["intervals"]
     of_bins = [
@@ -189,7 +189,7 @@ def test_an_interval_may_lie_where_one_more_run_of_ours_would_and_no_further() -
 
 
 def test_counters_without_a_spread_are_judged_by_the_print_and_by_what_is_known() -> None:
-    published = read("rapid-udp-cross-traffic")
+    published = read("rapid-udp-cross-traffic", RapidUdp)
     names = [name for name in KNOWN_COUNTERS if name != "late_mbps"]
     names += ["mbytes", "end_s", "recovery_failures", "paws_rejects", "recoveries", "off_s", "late_mbps"]
     runs = [

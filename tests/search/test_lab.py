@@ -217,7 +217,7 @@ def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path, c
 def test_two_comparisons_do_not_write_into_one_file(tmp_path: Path) -> None:
     kept = tmp_path / "searches.jsonl"
     with (
-        Searches(kept, asdict(experiment()), ()),
+        Searches(kept, asdict(experiment())),
         pytest.raises(InputError, match="another comparison is writing"),
     ):
         compare(experiment(), kept=kept)

@@ -212,9 +212,7 @@ def test_a_logged_trial_that_was_neither_stopped_nor_not_is_damage(tmp_path):
     path = tmp_path / "trials.jsonl"
     written(path, 1)
     path.write_text(path.read_text().replace('"stopped_early":false', '"stopped_early":-1'))
-    with pytest.raises(
-        InputError, match=r"damaged trial log .*stopped_early is neither true nor false \(-1\)"
-    ):
+    with pytest.raises(InputError, match=r"damaged trial log .*stopped_early: .*valid boolean \(got -1\)"):
         read_trials(path)
 
 

@@ -21,7 +21,7 @@ SWAPPED = {"mdr_60": [(4, 5), (6, 7)]}
 
 @pytest.mark.parametrize("name", MDR_TRACES)
 def test_mdr_asks_for_every_trial_of_a_published_search(name):
-    rows = [(duration_s, mpps * 1e6) for duration_s, mpps, _ in TRACES[name]["trials"]]
+    rows = [(duration_s, mpps * 1e6) for duration_s, mpps, _ in TRACES["searches"][name]["trials"]]
     for first, second in SWAPPED.get(name, []):
         rows[first], rows[second] = rows[second], rows[first]
     replay = replayed(name)
@@ -47,7 +47,7 @@ def test_the_published_searches_are_62_trials_with_the_first_ones_that_are_not_d
 
 
 def test_binary_search_asks_for_every_trial_of_the_published_ndr_search():
-    drawn = [mpps * 1e6 for _, mpps, _ in TRACES["ndr_60"]["trials"]]
+    drawn = [mpps * 1e6 for _, mpps, _ in TRACES["searches"]["ndr_60"]["trials"]]
     asked = [trial.spec for trial in replayed("ndr_60").trials if trial.spec.purpose == "search"]
     assert len(asked) == 3 + len(drawn) == 11
     for spec, load_fps in zip(asked, [MAX_FPS, 14.89e6, 7.455e6, *drawn], strict=True):

@@ -138,7 +138,7 @@ def test_work_without_a_log_of_its_own_shows_how_far_it_is_and_what_it_measured(
         log(250, 1000)
         state = live.state()
         assert state["sentence"].startswith("25 % of the ")
-        assert state["left_s"] == pytest.approx(3 * live._last["elapsed_s"])
+        assert state["left_s"] == pytest.approx(3 * live._last.elapsed_s)
         (chart,) = state["charts"]
         assert [(row["series"], row["y"]) for row in chart["rows"]] == [
             ("link 1", 90.0),

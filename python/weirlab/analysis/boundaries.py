@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from weirlab import spec as core
 from weirlab.analysis.hotspots import utilisation_measures
@@ -103,7 +102,7 @@ def _contour(values: list[list[float]], across: Side, up: Side) -> tuple[Segment
     return tuple((placed(first), placed(second)) for first, second in plane.contour(0.0))
 
 
-def _ratios(base: Scenario, changes: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def _ratios(base: Scenario, changes: Mapping[str, object]) -> Iterator[tuple[str, float]]:
     """What is needed over what there is, by name of the limit; nothing where the combination cannot be."""
     try:
         scenario = base.assign(dict(changes))

@@ -11,7 +11,7 @@ from weirlab.scenario.control import Control
 from weirlab.scenario.control.bcn import Bcn
 from weirlab.scenario.control.qcn import Qcn
 from weirlab.scenario.network import ClassQueues, DropTail, marking_of
-from weirlab.scenario.network.aqm import DualPi2, Managed, Threshold
+from weirlab.scenario.network.aqm import Managed, Threshold, marks
 from weirlab.scenario.resolve.control import in_bytes, unit_of
 from weirlab.scenario.resolve.transport import ecn_of
 from weirlab.scenario.traffic import Rdma, Tcp
@@ -115,18 +115,7 @@ def missing_marks(scenario: Scenario) -> list[str]:
 
 
 def _can_mark(queue: DropTail | Managed | ClassQueues) -> bool:
-    if isinstance(queue, ClassQueues):
-        return any(
-            getattr(of_class, "marking", None) is not None
-            or isinstance(of_class, Threshold | DualPi2)
-            or getattr(of_class, "ecn", False)
-            for of_class in queue.classes.values()
-        )
-    return (
-        marking_of(queue) is not None
-        or isinstance(queue, Threshold | DualPi2)
-        or getattr(queue, "ecn", False)
-    )
+    return any(map(marks, queue.classes.values() if isinstance(queue, ClassQueues) else [queue]))
 
 
 def _asks_for_marks(queue: DropTail | Managed | ClassQueues) -> bool:

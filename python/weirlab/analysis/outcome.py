@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import polars as pl
 
@@ -131,7 +130,7 @@ def hotspot_outcomes(run: Run) -> list[HotspotOutcome]:
     return found
 
 
-def outcome_json(outcomes: Sequence[HotspotOutcome]) -> list[dict[str, Any]]:
+def outcome_json(outcomes: Sequence[HotspotOutcome]) -> list[dict[str, object]]:
     """What was measured, as JSON values; `mean` is null where no replicate has a value."""
     return [
         {

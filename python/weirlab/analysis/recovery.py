@@ -32,7 +32,7 @@ class Recovery:
     values: Sequence[float | None]
     """Time [ps] from the begin of the hotspot; None where a replicate does not recover."""
     window_ps: float | None
-    """Over which throughput was averaged; None where no replicate recovered for good, or none is told."""
+    """Over which throughput was averaged; None where no replicate recovered for good, or none is reported."""
     untold: str = ""
     """Why there are no values."""
 
@@ -48,7 +48,7 @@ def throughput_recovery(
     is the shortest whole number w of intervals for which all n = hotspot / w windows stay above the level
     together with the probability 1 - `CHANCE`: n P(N(0, 1) < -(1 - RECOVERED) / s) <= CHANCE, where s is the
     relative standard error of a mean over w in the second half, from overlapping means. It is at most
-    `LONGEST` of the hotspot; without such a window nothing is told.
+    `LONGEST` of the hotspot; without such a window nothing is reported.
     """
     runs = [
         (edges, amounts / np.diff(edges))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -78,15 +77,15 @@ def sensitivity(
     each = design_points(scenario, points, measures)
     groups = [((), each)] if not by else list(each.group_by(*by, maintain_order=True))
     names = [name for name in scenario.measure if name in each.columns]
-    rows: list[dict[str, Any]] = []
+    rows: list[Mapping[str, object]] = []
     for key, group in groups:
         levels = dict(zip(by, key, strict=True))
         for name in names:
             sample = _sample(design, group, name)
             found = _indices(design, sample)
-            ranked = sorted(found, key=lambda row: -(row[COLUMNS[design.kind][0]] or 0.0))
+            ranked = sorted(found, key=lambda row: -float(row[COLUMNS[design.kind][0]] or 0.0))
             rows += [levels | {"measure": name, "points": len(sample.values)} | row for row in ranked]
-    schema: dict[str, Any] = {
+    schema: dict[str, type[pl.DataType]] = {
         **dict.fromkeys([*by, "measure", "parameter"], pl.String),
         "points": pl.UInt32,
         **dict.fromkeys(COLUMNS[design.kind], pl.Float64),
@@ -137,7 +136,7 @@ def _size(design: LatinHypercube | Morris | Sobol) -> int:
             return design.base * (count + 2)
 
 
-def _indices(design: LatinHypercube | Morris | Sobol, sample: _Sample) -> list[dict[str, Any]]:
+def _indices(design: LatinHypercube | Morris | Sobol, sample: _Sample) -> list[dict[str, float | str | None]]:
     names = list(design.parameters)
     columns = COLUMNS[design.kind]
     if (reason := _nothing_to_tell(design, sample)) is not None:
@@ -178,7 +177,7 @@ def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _of_ranks(names: Sequence[str], sample: _Sample) -> Iterator[dict[str, Any]]:
+def _of_ranks(names: Sequence[str], sample: _Sample) -> Iterator[dict[str, float | str | None]]:
     values, strata = sample.values.tolist(), sample.strata.tolist()
     chance = pawn_of_chance(values, strata)
     for place, name in enumerate(names):

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weirlab._core import parse_quantity
 from weirlab.api.kept import Temporary
@@ -47,7 +47,7 @@ class TraceResult(Result):
         """The trace itself."""
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> Mapping[str, object]:
         """What is known of the file as a whole."""
         return self.trace.facts
 
@@ -116,7 +116,7 @@ def trace(
         link_rate: Rate of the sender's link, for probe streams.
         connections: Connections that are told apart, of about 4 kB of memory each. Default: 262144.
         out: A new or empty directory to keep the tables in. Default: in memory alone, until it is saved.
-        progress: Told how far the reading has come.
+        progress: Called with how far the reading has come.
 
     Raises:
         InputError: It is no capture, or holds no frame.
@@ -187,7 +187,7 @@ class Diagnosis:
         return None if self.trace is None else self.trace.coverage
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """What `weir diagnose --json` prints."""
         looked = self.coverage
         return {
@@ -218,7 +218,7 @@ class Diagnosis:
         return f"<b>{self.summary()[0]}</b>{as_html([table])}"
 
 
-def _lacks(looked: Coverage) -> dict[str, dict[str, Any]]:
+def _lacks(looked: Coverage) -> dict[str, dict[str, object]]:
     """Kinds that were not looked for in every direction that was judged: in how many, and why."""
     return {
         kind: {"directions": looked.directions - looked.looked_for[kind], "reason": reason}

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from weirlab.documents import over, section
 from weirlab.errors import InputError
 from weirlab.scenario.file.ready import ready_made
 
@@ -135,26 +136,19 @@ def _entry(name: str, file: Path) -> ReadyMade:
     return ReadyMade(name, kind, _topic(kind, merged), " ".join(description.split()), file)
 
 
-def _merged(file: Path, content: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(file: Path, content: Mapping[str, object]) -> dict[str, object]:
     """The sections of a file and of those that it extends."""
     import yaml
 
-    merged: Any = content
+    merged: Mapping[str, object] = content
     while "extends" in content:
-        file = file.parent / content["extends"]
+        file = file.parent / str(content["extends"])
         content = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
-        merged = _over(merged, content)
+        merged = over(merged, content)
     return dict(merged)
 
 
-def _over(mine: Any, below: Any) -> Any:
-    """What is written, over what is written below it."""
-    if not isinstance(mine, Mapping) or not isinstance(below, Mapping):
-        return mine
-    return {**below, **{name: _over(value, below.get(name)) for name, value in mine.items()}}
-
-
-def _kind(merged: Mapping[str, Any]) -> Kind:
+def _kind(merged: Mapping[str, object]) -> Kind:
     """The command that starts it."""
     bed = merged.get("testbed")
     if "search" in merged:
@@ -164,19 +158,19 @@ def _kind(merged: Mapping[str, Any]) -> Kind:
     return "emulate" if isinstance(bed, Mapping) and _word(bed) == "netns" and "hops" in bed else "run"
 
 
-def _topic(kind: Kind, merged: Mapping[str, Any]) -> str:
+def _topic(kind: Kind, merged: Mapping[str, object]) -> str:
     """What it shows."""
     if kind != "run":
         return _OF_KIND[kind]
     if "hotspots" in merged:
         return _HOTSPOTS
-    traffic = [each for each in merged.get("traffic", {}).values() if isinstance(each, Mapping)]
+    traffic = [each for each in section(merged, "traffic").values() if isinstance(each, Mapping)]
     if {_word(each.get("transport")) for each in traffic} & {"tcp", "rapid"}:
         return _TCP
     return _CONTROL if "control" in merged else _LOSSES
 
 
-def _word(section: Any) -> Any:
+def _word(section: object) -> object:
     """The kind of a section, which may be all that is written."""
     return section.get("kind") if isinstance(section, Mapping) else section
 

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any
 from weakref import finalize
 
 from weirlab.errors import InputError
 from weirlab.scenario import Scenario, load
 
-AnyScenario = str | Path | Mapping[str, Any] | Scenario
+AnyScenario = str | Path | Mapping[str, object] | Scenario
 """A file, the name of a ready-made scenario, what a file would hold, or a scenario."""
 
 
@@ -24,7 +23,7 @@ class Temporary:
         finalize(self, rmtree, self.path, ignore_errors=True)
 
 
-def scenario_of(scenario: AnyScenario, assign: Mapping[str, Any] | None = None) -> Scenario:
+def scenario_of(scenario: AnyScenario, assign: Mapping[str, object] | None = None) -> Scenario:
     """The scenario that is meant, with other values at dotted paths. Raises ScenarioError or InputError."""
     if isinstance(scenario, Mapping):
         scenario = Scenario(**scenario)

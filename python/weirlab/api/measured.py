@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
@@ -25,6 +25,7 @@ from weirlab.campaigns.path import (
     WayBack,
     characterize,
     find_route,
+    hop_documents,
     path_document,
     resolve,
     save_path,
@@ -86,7 +87,7 @@ class BulkResult(Result):
         )
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """What `result.json` holds; what is unknown is null."""
         rows = [
             {
@@ -131,7 +132,7 @@ class BulkResult(Result):
 def bulk(
     scenario: AnyScenario,
     *,
-    assign: Mapping[str, Any] | None = None,
+    assign: Mapping[str, object] | None = None,
     advice: bool = False,
     most_delay_s: float | None = None,
     out: str | Path | None = None,
@@ -151,7 +152,7 @@ def bulk(
         out: A new or empty directory, or one of the same campaign, which then goes on. Default: one that is
             removed with the result, unless that is saved.
         overrides: The changes of a command line, to be noted.
-        progress: Told how many measurements of how many are done.
+        progress: Called with how many measurements of how many are done.
         on: Who measures in simulated time: `"local:4"`, `"tcp://HOST:8786"` or `"ssh:HOST,HOST"`. Default:
             this process.
         store: A path or URL of results that campaigns share. Default: one of its own in `out`.
@@ -178,7 +179,7 @@ def bulk(
             given = advise(campaign, most_delay_s=most_delay_s)
             result.advice = advice_text(given)
             document["advice"] = asdict(given)
-        except NoAdviceError as error:  # what was measured is told all the same
+        except NoAdviceError as error:  # what was measured is reported all the same
             result.advice = f"No advice: {error}."
             document["advice"] = None
         document["advice_text"] = result.advice
@@ -206,7 +207,7 @@ class PathResult(Result):
         """The way back, where it was asked for."""
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """What `result.json` holds; what is unknown is null."""
         return path_document(self.found, self.back)
 
@@ -218,7 +219,7 @@ class PathResult(Result):
     def _links(self) -> pl.DataFrame:
         plain = [
             {key: value for key, value in hop.items() if not isinstance(value, Mapping)}
-            for hop in self.document["hops"]
+            for hop in hop_documents(self.found)
         ]
         return pl.DataFrame(plain, infer_schema_length=None)
 
@@ -282,7 +283,7 @@ def path(
         port: UDP port at which nobody listens there.
         seed: Of order and times of the probes.
         out: A new or empty directory. Default: one that is removed with the result, unless that is saved.
-        progress: Told how much of how much is done.
+        progress: Called with how much of how much is done.
         on_route: Told the route before the probes are sent.
         way_back: Given this host's address, finds the way back.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weirlab.api.kept import Temporary, place_for
 from weirlab.api.result import Result, Shelf
@@ -37,7 +37,7 @@ class ReproduceResult(Result):
         return self.findings.holds
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """What `result.json` holds."""
         return self.findings.to_json()
 
@@ -46,15 +46,16 @@ class ReproduceResult(Result):
         """The data behind the rows, `rows` and `claims`; see `Result.tables`."""
         import polars as pl
 
-        document, tables = self.document, self.findings.tables
+        tables = self.findings.tables
+        documents = {"rows": self.findings.row_documents(), "claims": self.findings.claim_documents()}
         plain = {
             name: partial(
                 pl.DataFrame,
-                [{key: value for key, value in row.items() if key != "known"} for row in document[name]],
+                [{key: value for key, value in row.items() if key != "known"} for row in rows],
                 infer_schema_length=None,
                 strict=False,
             )
-            for name in ("rows", "claims")
+            for name, rows in documents.items()
         }
         return Shelf(plain | {name: partial(tables.__getitem__, name) for name in tables})
 
@@ -94,7 +95,7 @@ def reproduce(
         threads: Default: one per CPU.
         out: A new or empty directory, or one in which the same study has begun, which then goes on. Default:
             one that is removed with the result, unless that is saved.
-        progress: Told how much of how much is done.
+        progress: Called with how much of how much is done.
         on: Who simulates: `"local:4"`, `"tcp://HOST:8786"` or `"ssh:HOST,HOST"`. Default: this process.
         store: A path or URL of results that are shared: what it has is not simulated again. Default: none.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weirlab.api.kept import path_of
 from weirlab.api.result import Result, Shelf, stored_tables
-from weirlab.results import Manifest, read_json
+from weirlab.results import Manifest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,10 +34,10 @@ class _Stored(Result):
 
     def _sentences(self) -> Sequence[str]:
         if self.kind == "rapid" and self.directory is not None:
-            from weirlab.report.rapid import transfer_sentence
+            from weirlab.report.rapid import transfer_document, transfer_sentence
 
-            if (file := self.directory / "result.json").exists():
-                return [transfer_sentence(read_json(file))]
+            if (self.directory / "result.json").exists():
+                return [transfer_sentence(transfer_document(self.directory))]
         return [f"a {self.kind}, {self._manifest.status}."]
 
     def blocks(self) -> list[Block]:
@@ -107,7 +107,7 @@ def read(directory: str | Path) -> Result:
             return _Stored(manifest, place)
 
 
-def plot(result: Result | str | Path, name: str | None = None) -> Any:
+def plot(result: Result | str | Path, name: str | None = None) -> object:
     """A chart of a result, or of the result in a directory, as an Altair chart that can be changed:
     `weirlab.plot("results/incast-20260101-120000", "port-queue").properties(width=400)`.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from shutil import copytree
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from weirlab.errors import InputError
 from weirlab.report.page import Block, Table, Text
@@ -132,11 +132,11 @@ class Result(ABC):
         return self._page()
 
     @cached_property
-    def plots(self) -> Shelf[Any]:
+    def plots(self) -> Shelf[object]:
         """The charts of the report by name, as Altair charts that can be changed. Needs `weirlab[report]`."""
         return Shelf({each.name: partial(_chart, each) for each in self._whole_page[1]})
 
-    def plot(self, name: str | None = None) -> Any:
+    def plot(self, name: str | None = None) -> object:
         """One of the `plots`; the first without a name. Raises InputError where there is none."""
         if not self.plots:
             raise InputError(f"{self.name}: there is nothing to draw; {self._undrawn()}")
@@ -195,7 +195,7 @@ class Result(ABC):
         return f"<div>{head}{body}{as_html(self.blocks())}{foot}</div>"
 
 
-def _chart(plot: Plot) -> Any:
+def _chart(plot: Plot) -> object:
     return plot.chart
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 Watch = Callable[[Progress], None]
-"""Told how a search goes: at its start, after every trial and after every failure."""
+"""Called with the state of a search: at its start, after every trial and after every failure."""
 Display = Callable[[Scenario, Sequence[SearchGoal], float | None], AbstractContextManager[Watch | None]]
 """What is told how the search of a scenario goes that has these goals and this much time [s]."""
 
@@ -74,7 +74,7 @@ class SearchResult(Result):
         return {goal.goal.name: None if goal.lower is None else goal.lower.offered_fps for goal in self.goals}
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """What `result.json` holds."""
         from weirlab.report.search import result_json
 
@@ -198,7 +198,7 @@ class SearchesResult(Result):
         )
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """What `result.json` holds."""
         from weirlab.searches.points import point_searches
 
@@ -232,7 +232,7 @@ class SearchesResult(Result):
 def search(
     scenario: AnyScenario,
     *,
-    assign: Mapping[str, Any] | None = None,
+    assign: Mapping[str, object] | None = None,
     timeout: str | None = None,
     earlier: str | Path | SearchResult | None = None,
     out: str | Path | None = None,
@@ -252,7 +252,7 @@ def search(
         out: A new or empty directory, or one that holds the same search unfinished, which then goes on.
             Default: one that is removed with the result, unless that is saved.
         overrides: The changes of a command line, to be noted.
-        progress: Told with each trial how the search goes.
+        progress: Called after each trial with the state of the search.
         on: Who makes the searches of a study on the simulator: `"local:4"`, `"tcp://HOST:8786"` or
             `"ssh:HOST,HOST"`. Default: this process, one by one.
         store: A path or URL of results that studies share. Default, with `on`: one of its own in `out`.
@@ -397,7 +397,7 @@ def _search(
         manifest.ended(endings.get(found.ending, "interrupted"), found.message).write(directory)
     except BaseException as error:
         if begun:
-            with suppress(WeirlabError):  # on a full disk, what went wrong first is what is told
+            with suppress(WeirlabError):  # on a full disk, what went wrong first is what is reported
                 manifest.ended("failed", str(error)).write(directory)
             error.add_note(f"the trials are kept; go on with:  weir search --resume {directory}")
         raise
@@ -421,7 +421,7 @@ def _searches(
     from weirlab.records import save_tables
     from weirlab.searches.points import point_searches, run_point_searches
 
-    searches = point_searches(scenario)  # what cannot be searched is told before anything is measured
+    searches = point_searches(scenario)  # what cannot be searched is reported before anything is measured
     manifest = Manifest(
         kind="search-study",
         name=scenario.name,
@@ -458,7 +458,7 @@ def _searches(
             )
             manifest.ended(status, ", ".join(failed)).write(directory)
         except BaseException as error:
-            with suppress(WeirlabError):  # on a full disk, what went wrong first is what is told
+            with suppress(WeirlabError):  # on a full disk, what went wrong first is what is reported
                 manifest.ended("failed", str(error)).write(directory)
             raise
     return SearchesResult(found, scenario, directory, kept)

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -110,7 +110,7 @@ class RunResult(Result):
 
     @cached_property
     def tables(self) -> Shelf[pl.DataFrame]:
-        """The records, with names beside ids, and `measures`; see `Result.tables`."""
+        """The records, with names next to ids, and `measures`; see `Result.tables`."""
         named = {name: partial(self.records.named, name) for name in self.records}
         return Shelf({"measures": lambda: self.measures, **named})
 
@@ -134,9 +134,9 @@ class RunResult(Result):
         }
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """What `result.json` holds."""
-        document: dict[str, Any] = {
+        document: dict[str, object] = {
             "kind": "run",
             "name": self.name,
             "directory": None if self.directory is None else str(self.directory),
@@ -201,7 +201,7 @@ class RunResult(Result):
 def run(
     scenario: AnyScenario,
     *,
-    assign: Mapping[str, Any] | None = None,
+    assign: Mapping[str, object] | None = None,
     seed: int | None = None,
     replicates: int | None = None,
     threads: int | None = None,
@@ -222,8 +222,8 @@ def run(
         threads: How many replicates to run at once. Default: one per CPU that this process may use.
         out: A new or empty directory to keep it in. Default: in memory alone, until it is saved.
         overrides: The changes of a command line, to be noted.
-        progress: Told about every 50 ms how much of how much is done.
-        judge: Told after the first replicates what all of them will need; may raise to stop.
+        progress: Called about every 50 ms with how much of how much is done.
+        judge: Called after the first replicates with what all of them will need; may raise to stop.
 
     Raises:
         ScenarioError: The scenario is not legal.
@@ -351,7 +351,7 @@ class StudyResult(Result):
 
     @cached_property
     def tables(self) -> Shelf[pl.DataFrame]:
-        """`points`, `runs`, `measures`, `measures_by_level` with the levels beside each value, `differences`
+        """`points`, `runs`, `measures`, `measures_by_level` with the levels next to each value, `differences`
         where levels are compared, and `rounds` and `verdict` where the best is sought."""
         found = self.study
         makers = {
@@ -375,12 +375,12 @@ class StudyResult(Result):
         return Shelf(makers)
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """What `result.json` holds: one entry per point."""
         found = self.study
         by_point = {point: group for (point,), group in found.measures.group_by("point", maintain_order=True)}
         factors = [column for column in found.points.columns if column != "point"]
-        document: dict[str, Any] = {
+        document: dict[str, object] = {
             "kind": "study",
             "name": self.name,
             "directory": None if self.directory is None else str(self.directory),
@@ -457,7 +457,7 @@ class StudyResult(Result):
 def study(
     scenario: AnyScenario,
     *,
-    assign: Mapping[str, Any] | None = None,
+    assign: Mapping[str, object] | None = None,
     seed: int | None = None,
     replicates: int | None = None,
     threads: int | None = None,
@@ -520,7 +520,7 @@ def _itself(frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
+def _finite(row: Mapping[str, object]) -> dict[str, object]:
     """A row with null for what JSON has no number for."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value

@@ -32,7 +32,7 @@ def perfetto(
             gave.
         file: Where to write it.
         link_rate: Rate of the links of a capture that does not tell it; without one, frames are marks.
-        progress: Told how far the reading has come.
+        progress: Called with how far the reading has come.
 
     Raises:
         InputError: There is no capture, and nothing was recorded over time.

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -18,6 +17,7 @@ from weirlab.campaigns.plan import Measured, Place, Plan, plan_of
 from weirlab.campaigns.planned import CampaignPlan
 from weirlab.campaigns.real import RealHosts
 from weirlab.campaigns.simulated import measure_simulated
+from weirlab.documents import section
 from weirlab.errors import InputError, Interrupted, TestbedError, WeirlabError
 from weirlab.execution import Executor, carry
 from weirlab.journal import Journal, JournalKind, read_journal
@@ -35,18 +35,18 @@ ATTEMPTS = 3
 """How often a measurement is tried before its failure is kept in its place."""
 
 
-def _identity(scenario: Scenario) -> dict[str, Any]:
+def _identity(scenario: Scenario) -> dict[str, object]:
     """What must agree for a campaign to be continued: all but the number of cycles, of which there may be
     more."""
     plain = scenario.dump()
-    plain["campaign"] = {key: value for key, value in plain["campaign"].items() if key != "cycles"}
+    plain["campaign"] = {key: value for key, value in section(plain, "campaign").items() if key != "cycles"}
     return {"scenario": plain}
 
 
-def _filled(about: Mapping[str, Any]) -> dict[str, Any]:
+def _filled(about: Mapping[str, object]) -> dict[str, object]:
     """The same of what an earlier version kept."""
-    scenario = about["scenario"]
-    return _identity(Scenario(**{**scenario, "campaign": {**scenario["campaign"], "cycles": 1}}))
+    scenario = section(about, "scenario")
+    return _identity(Scenario(**{**scenario, "campaign": {**section(scenario, "campaign"), "cycles": 1}}))
 
 
 _KIND = JournalKind("weirlab_measurements", 2, "measurement log", "campaign", _filled)
@@ -127,7 +127,7 @@ def run_campaign(
         scenario: A scenario with a section `campaign`, or the file of one.
         directory: Where to keep it: an empty directory, or one of the same campaign.
         overrides: The changes of a command line, to be noted.
-        progress: Told how many measurements of how many are done.
+        progress: Called with how many measurements of how many are done.
         measure: Makes one measurement; None: as the testbed does.
         on: Who measures in simulated time: see `weirlab.execution.opened`. Default: this process, one by one.
         store: A path or URL of results that campaigns share. Default, with `on`: one of its own in
@@ -146,14 +146,14 @@ def run_campaign(
     scenario = movable(scenario)
     plan, directory = plan_of(scenario), Path(directory)
     bed = scenario.testbed
-    facts: Callable[[], Mapping[str, Any]] | None = None
+    facts: Callable[[], Mapping[str, object]] | None = None
     reach: Callable[[int], None] | None = None
     if measure is None:
         measure, facts, reach = _measure_of(bed, Path(scenario.file).parent, tls=_has_tls(plan))
     path = directory / LOG
     if not path.exists() and directory.is_dir() and any(not left_over(each) for each in directory.iterdir()):
         raise InputError(f"{directory}: holds other files; name a new or an empty directory")
-    # What is missing on this host or another is told before anything is kept.
+    # What is missing on this host or another is reported before anything is kept.
     continued = (directory / "manifest.json").exists()
     if reach is not None and not continued:
         reach(plan.servers)
@@ -233,7 +233,7 @@ def _has_tls(plan: Plan) -> bool:
 
 def _measure_of(
     bed: AnyTestbed, beside: Path, *, tls: bool
-) -> tuple[Measure, Callable[[], Mapping[str, Any]] | None, Callable[[int], None] | None]:
+) -> tuple[Measure, Callable[[], Mapping[str, object]] | None, Callable[[int], None] | None]:
     """How a testbed measures, what tells of its programs, and what tries so many servers that others have
     started. Raises MissingCapability."""
     if isinstance(bed, Sim):
@@ -267,7 +267,7 @@ class _Reader:
         self._failed: set[Place] = set()
         self._adapter = TypeAdapter(Kept)
 
-    def __call__(self, entry: Mapping[str, Any]) -> Kept:
+    def __call__(self, entry: Mapping[str, object]) -> Kept:
         """Raises ValueError when it is none, or neither the next nor one that had failed."""
         kept = self._adapter.validate_python(entry)
         if self._next < len(self._places) and kept.place == self._places[self._next]:

@@ -1,7 +1,7 @@
 """What keeps a point of a campaign from carrying more: causes from what was measured, most certain first.
 
 A link that is full explains all: what was lost there was lost because of that. Then a busy processor and
-windows that are used up; what remains is told by what the path lost, and where.
+windows that are used up; what remains follows from what the path lost, and where.
 
 One file: the causes are tried in this order, and each excludes those after it.
 """

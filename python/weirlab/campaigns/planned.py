@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -25,9 +24,9 @@ from weirlab.scenario.testbeds import Sim
 from weirlab.store import Row, Store
 
 
-def plan_of(document: Mapping[str, Any]) -> CampaignPlan:
+def plan_of(document: Mapping[str, object]) -> CampaignPlan:
     """The plan that a document describes."""
-    return CampaignPlan(loads(document["scenario"], file="the plan"))
+    return CampaignPlan(loads(str(document["scenario"]), file="the plan"))
 
 
 class CampaignPlan:
@@ -46,7 +45,7 @@ class CampaignPlan:
         self._places: Sequence[Place] = self._campaign.places()
         self.order = np.arange(len(self._places))
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """See `weirlab.execution.Plan`."""
         return {"kind": "campaign", "name": self.scenario.name, "scenario": self.scenario.as_written()}
 

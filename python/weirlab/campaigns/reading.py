@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import NotRequired, TypedDict
 
 from pydantic import TypeAdapter, ValidationError
 
 from weirlab.campaigns.measurement import Pings, Request, Stream, Transfer
 from weirlab.errors import TestbedError
-
-if TYPE_CHECKING:
-    pass
 
 
 def read_transfer(text: str, *, reverse: bool = False) -> Transfer:
@@ -79,9 +76,29 @@ def _received(text: str, streams: int, intervals: int) -> list[tuple[float, ...]
     return answer
 
 
-def _stream(
-    each: Mapping[str, Any], intervals: Sequence[Mapping[str, Any]], received_bps: tuple[float, ...]
-) -> Stream:
+class _Counts(TypedDict, total=False):
+    """What iperf3 counts of a stream, at one end or in an interval."""
+
+    bytes: int
+    seconds: float
+    bits_per_second: float
+    retransmits: int
+    mean_rtt: int
+    rtt: int
+    max_snd_cwnd: int
+    snd_cwnd: int
+    packets: int
+    lost_packets: int
+    jitter_ms: float
+
+
+class _Stream(TypedDict):
+    sender: _Counts
+    receiver: _Counts
+    udp: NotRequired[_Counts]
+
+
+def _stream(each: _Stream, intervals: Sequence[_Counts], received_bps: tuple[float, ...]) -> Stream:
     if "udp" in each:
         return _datagram_stream(each["udp"], intervals, received_bps)
     sender, receiver = each["sender"], each["receiver"]
@@ -103,7 +120,7 @@ def _stream(
 
 
 def _datagram_stream(
-    answer: Mapping[str, Any], intervals: Sequence[Mapping[str, Any]], received_bps: tuple[float, ...]
+    answer: _Counts, intervals: Sequence[_Counts], received_bps: tuple[float, ...]
 ) -> Stream:
     """UDP: iperf3 tells what was sent, and how much of it the receiver missed."""
     sent, lost = int(answer["packets"]), max(0, int(answer["lost_packets"]))

@@ -8,7 +8,6 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from weirlab.campaigns.hosts import Bed, End, SshEnd, ThisMachine, UnreachableError, output
 from weirlab.campaigns.measurement import Measurement
@@ -147,7 +146,7 @@ class RealHosts:
                 f"time: start {commands} there ({message})"
             )
 
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> Mapping[str, object]:
         """Kernel, programs, load and settings of both ends, as far as they tell."""
         return {name: _facts(end) for name, end in self._ends.items()}
 

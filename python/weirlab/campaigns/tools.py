@@ -165,7 +165,7 @@ def _busy_s(times: Any) -> float:
 
 
 def own_cpus(transfers: Sequence[Transfer | None], emulator_cpus: float) -> float:
-    """CPUs that the measurement itself used on average, as far as it is told."""
+    """CPUs that the measurement itself used on average, as far as it is known."""
     ends = [
         share["total"]
         for transfer in transfers
@@ -190,7 +190,7 @@ def together(what: Measured, bed: Bed) -> Together:
     """Everything of a step at the same time, each from its start to its stop. Raises TestbedError when a part
     fails; all have ended then.
     """
-    work: dict[tuple[str, str], Callable[[], Any]] = {}
+    work: dict[tuple[str, str], Callable[[], object]] = {}
     began = time.monotonic()
     loads: list[tuple[tuple[str, str], Load | Datagrams]] = []
     if what.load is not None:

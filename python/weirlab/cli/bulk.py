@@ -158,7 +158,7 @@ def bulk(
     link = Link.of(up, down, rate=rate, delay=delay, loss=loss, jitter=jitter, buffer=buffer, queue=queue)
     words = CampaignWords(streams, window, congestion_control, way, udp, lasts, cycles)
     scenario, sets = _asked_for(file, link, words, sets)
-    plan = plan_of(scenario)  # what cannot run is told before a directory is made
+    plan = plan_of(scenario)  # what cannot run is reported before a directory is made
     if advise:
         check_advisable(plan)
     if isinstance(scenario.testbed, Netns) and write is None:

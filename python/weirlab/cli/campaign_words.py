@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -94,14 +94,14 @@ class CampaignWords:
         }
         return next((option for option, value in reported.items() if value is not None), "")
 
-    def sections(self, *, one_way: bool = False) -> dict[str, Any]:
+    def sections(self, *, one_way: bool = False) -> dict[str, object]:
         """The sections `traffic`, `campaign` and `study` that they stand for: pings alone, then with the
         transfers; with `one_way` test packets beside the pings."""
         ways = {"up": (_NEAR, _FAR), "down": (_FAR, _NEAR)}
         running = [name for name in ways if self.way in (name, "both") or (self.way is None and name == "up")]
         control = _several(self.congestion_control or "cubic")
         streams, windows = _several(self.streams or "1"), _several(self.window)
-        traffic: dict[str, Any] = {}
+        traffic: dict[str, object] = {}
         for name in running:
             start, end = ways[name]
             transport = {"kind": "tcp", "congestion_control": {"kind": control[0]}}
@@ -137,12 +137,12 @@ class CampaignWords:
             **({"study": {"factors": factors}} if factors else {}),
         }
 
-    def over(self, link: Link, sets: Mapping[str, Any]) -> Scenario:
+    def over(self, link: Link, sets: Mapping[str, object]) -> Scenario:
         """The campaign over an emulated path. Raises ScenarioError, in which the places are options."""
         one_way = sets.get("testbed.kind", "netns") == "netns"
         return link.scenario(sets, {"name": "bulk", **self.sections(one_way=one_way)}, _option)
 
-    def to(self, bed: Mapping[str, Any], sets: Mapping[str, Any]) -> Scenario:
+    def to(self, bed: Mapping[str, object], sets: Mapping[str, object]) -> Scenario:
         """The campaign to a real host. Raises ScenarioError, in which the places are options."""
         return from_words({"name": "bulk", "testbed": bed, **self.sections()}, sets, _option)
 
@@ -169,7 +169,7 @@ def _several(text: str | None) -> list[str]:
     return [] if text is None else [value.strip() for value in text.split(",") if value.strip()] or [text]
 
 
-def host_of(word: str) -> dict[str, Any] | None:
+def host_of(word: str) -> dict[str, object] | None:
     """The section `testbed` for a word that names a host and no scenario; None for a file or a ready-made
     scenario.
 
@@ -187,7 +187,7 @@ def host_of(word: str) -> dict[str, Any] | None:
     host, port = _parted(word)
     if not port and "." not in host and ":" not in host and host != "localhost":
         return None
-    return {"kind": "iperf3", "server": host} | ({"port": port} if port else {})
+    return {"kind": "iperf3", "server": host, **({"port": port} if port else {})}
 
 
 def _parted(word: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -138,7 +138,7 @@ def _place(other: Compared, found: Difference) -> str:
     return f"{other.name} at {found.after.at}" if found.after.at else other.name
 
 
-def _judged_document(judged: Judged) -> dict[str, Any]:
+def _judged_document(judged: Judged) -> dict[str, object]:
     each, other, found, judgement = judged
     return {
         "condition": each.text,

@@ -12,7 +12,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weirlab.scenario.completing import Held
 
 _HERE = Path(__file__).resolve().parent.parent
 _STARTED: Mapping[str, tuple[str, ...]] = {
@@ -132,7 +135,7 @@ def _settings(given: Sequence[str], incomplete: str) -> list[str]:
     """Paths that the scenario of the command may have, level by level, those first that it writes, and for
     `PATH=` the words that the field takes, or the values that it and the ready-made scenarios have there."""
     trees = (_tree(word) for word in given if not word.startswith("-"))
-    tree: Any = next(filter(None, trees), {})
+    tree: object = next(filter(None, trees), {})
     if not tree:
         return []
     path, equals, value = incomplete.partition("=")
@@ -145,7 +148,7 @@ def _settings(given: Sequence[str], incomplete: str) -> list[str]:
     return [f"{found[0]}{each}" for each in _values(tree, found[0][:-1])] if len(found) == 1 else found
 
 
-def _below(tree: Any, incomplete: str) -> list[str]:
+def _below(tree: object, incomplete: str) -> list[str]:
     """The paths that begin so, to their next dot or sign."""
     above, _, begun = incomplete.rpartition(".")
     written = _at(tree, above)
@@ -164,17 +167,17 @@ def _below(tree: Any, incomplete: str) -> list[str]:
 
 
 @cache
-def _models() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+def _models() -> Mapping[str, Mapping[str, Held]]:
     """Of each model of a scenario its fields, with what they hold (`weirlab.scenario.completing`)."""
-    found: Mapping[str, Mapping[str, Mapping[str, Any]]] = json.loads(
+    found: Mapping[str, Mapping[str, Held]] = json.loads(
         (_HERE / "scenario" / "fields.json").read_text(encoding="utf-8")
     )
     return found
 
 
-def _held(tree: Any, path: str) -> Mapping[str, Any]:
+def _held(tree: object, path: str) -> Held:
     """What the field at a path may hold; nothing where there is none."""
-    held: Mapping[str, Any] = {"of": {"name": "Scenario"}}
+    held: Held = {"of": {"name": "Scenario"}}
     written = tree
     for name in path.split(".") if path else ():
         each = held.get("each")
@@ -183,7 +186,7 @@ def _held(tree: Any, path: str) -> Mapping[str, Any]:
     return held
 
 
-def _fields_of(held: Mapping[str, Any], written: Any) -> Mapping[str, Mapping[str, Any]]:
+def _fields_of(held: Held, written: object) -> Mapping[str, Held]:
     """The fields of a part: those of the model that what is written chooses, by its kind or its first field;
     its kinds alone where it chooses none."""
     of = held.get("of", {})
@@ -218,41 +221,35 @@ def _listed(incomplete: str, names: Iterable[str]) -> list[str]:
     return [f"{before}{comma}{name}" for name in names if name.startswith(begun) and name not in taken]
 
 
-def _tree(name: str) -> Any:
+def _tree(name: str) -> object:
     """The sections of a file and of those that it extends; nothing where it cannot be read."""
     import yaml
 
+    from weirlab.documents import over
     from weirlab.scenario.file.ready import ready_made
 
     loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # text, lists and mappings only
     file = ready_made().get(name, Path(name))
-    merged: Any = {}
+    merged: Mapping[str, object] = {}
     for _ in range(20):
         try:
             content = yaml.load(file.read_text(encoding="utf-8"), Loader=loader)
         except (OSError, ValueError, yaml.YAMLError):
             break
-        merged = _over(merged, content)
+        merged = over(merged, content)
         if not isinstance(content, Mapping) or "extends" not in content:
             break
         file = file.parent / str(content["extends"])
     return merged
 
 
-def _over(mine: Any, below: Any) -> Any:
-    """What is written, over what is written below it."""
-    if not isinstance(mine, Mapping) or not isinstance(below, Mapping):
-        return mine
-    return {**below, **{name: _over(value, below.get(name)) for name, value in mine.items()}}
-
-
-def _at(tree: Any, path: str) -> Any:
+def _at(tree: object, path: str) -> object:
     for name in path.split(".") if path else ():
         tree = tree.get(name) if isinstance(tree, Mapping) else None
     return tree
 
 
-def _values(tree: Any, path: str) -> list[str]:
+def _values(tree: object, path: str) -> list[str]:
     """What stands at a path, and what ready-made scenarios write for a field of that name; kinds only where
     they are of the same section."""
     from weirlab.scenario.file.ready import ready_made

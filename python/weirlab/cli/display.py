@@ -21,7 +21,7 @@ _LAST_TRIALS = 6
 
 
 class Display(Protocol):
-    """Told where a search stands."""
+    """Called with the state of a search."""
 
     def __call__(self, progress: Progress) -> None:
         """Take the news."""

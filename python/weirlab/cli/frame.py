@@ -141,11 +141,11 @@ MOST_SEED = 2**64 - 1
 """Seeds have 64 bits."""
 
 
-def assignments(texts: Sequence[str] | None) -> dict[str, Any]:
+def assignments(texts: Sequence[str] | None) -> dict[str, object]:
     """`PATH=VALUE` texts as assignments of a scenario; an empty value removes what is there."""
     from weirlab.errors import InputError
 
-    result: dict[str, Any] = {}
+    result: dict[str, object] = {}
     for text in texts or []:
         path, equals, value = text.partition("=")
         if not equals or not path.strip():
@@ -156,7 +156,7 @@ def assignments(texts: Sequence[str] | None) -> dict[str, Any]:
     return result
 
 
-def field_value(text: str, option: str) -> Any:
+def field_value(text: str, option: str) -> object:
     """Text, or the list, mapping or quoted text that it spells in YAML. Raises ScenarioError."""
     if text[:1] in ("[", "{", "'", '"'):
         from weirlab.scenario.file.document import parse
@@ -254,7 +254,7 @@ def tell_timeline(timeline: Timeline, file: Path) -> None:
     )
 
 
-def print_json(document: Mapping[str, Any]) -> None:
+def print_json(document: Mapping[str, object]) -> None:
     """Print the one JSON document of a command. Numbers that are not finite become null."""
     from weirlab.results import finite
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -105,7 +105,7 @@ class Link:
         reported = {name: value for name, value in both.items() if value is not None}
         return cls(reported, tuple(up or ()), tuple(down or ()))
 
-    def hops(self) -> dict[str, Any]:
+    def hops(self) -> dict[str, object]:
         """The section `testbed.hops` that they stand for. Raises InputError for words that are no fields."""
         ways = {}
         for direction, option, given in (("forward", "--up", self.up), ("backward", "--down", self.down)):
@@ -120,8 +120,8 @@ class Link:
 
     def scenario(
         self,
-        sets: Mapping[str, Any],
-        more: Mapping[str, Any] | None = None,
+        sets: Mapping[str, object],
+        more: Mapping[str, object] | None = None,
         option_of: Callable[[str], str] = str,
         *,
         in_frames: bool = False,
@@ -170,11 +170,12 @@ class Link:
 
 
 def from_words(
-    sections: Mapping[str, Any], sets: Mapping[str, Any], option_of: Callable[[str], str]
+    sections: Mapping[str, object], sets: Mapping[str, object], option_of: Callable[[str], str]
 ) -> Scenario:
     """The scenario of some sections, with assignments of `--set`.
 
-    Raises ScenarioError, in which places are as `option_of` has them; a fault with one place is told once.
+    Raises ScenarioError, in which places are as `option_of` has them; a fault with one place is reported
+    once.
     """
     from weirlab.scenario import loads
     from weirlab.scenario.network.path import path_plan
@@ -232,7 +233,7 @@ def _path(pair: str) -> list[str]:
     return [name.strip() for name in pair.partition("=")[0].split(".")]
 
 
-def _add(fields: dict[str, Any], option: str, pair: str) -> None:
+def _add(fields: dict[str, object], option: str, pair: str) -> None:
     """Add what a pair says to the fields of a line. Raises InputError where it is none."""
     _, equals, value = pair.partition("=")
     path = _path(pair)
@@ -243,21 +244,20 @@ def _add(fields: dict[str, Any], option: str, pair: str) -> None:
     if not rest:
         fields[name] = _field(name, read)
         return
-    place = fields[name] = _as_mapping(fields.get(name), option, path[:1])
-    for depth, inner in enumerate(rest[:-1], start=2):
-        place[inner] = _as_mapping(place.get(inner), option, path[:depth])
-        place = place[inner]
-    place[rest[-1]] = read
+    place = fields
+    for depth, inner in enumerate(path[:-1], start=1):
+        place[inner] = place = _as_mapping(place.get(inner), option, path[:depth])
+    place[path[-1]] = read
 
 
-def _as_mapping(value: Any, option: str, path: Sequence[str]) -> dict[str, Any]:
+def _as_mapping(value: object, option: str, path: Sequence[str]) -> dict[str, object]:
     """A copy of what a field holds, to add fields to."""
     if value is None or isinstance(value, dict):
         return dict(value or {})
     raise InputError(f"{option} {'.'.join(path)}: is {value} already, and has no fields; write one of both")
 
 
-def _field(name: str, value: Any) -> Any:
+def _field(name: str, value: object) -> object:
     """The value of a field of a line as a file would have it."""
     if isinstance(value, str):
         match name:

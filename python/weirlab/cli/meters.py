@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 EVERY_S = 0.25
 _LEAST_ROWS = 8
@@ -44,7 +44,7 @@ def meter_line(before: Gauge, now: Gauge, seconds: float) -> str:
     return f"{now.name}: {rate_bps / 1e6:8.2f} Mbit/s, waiting {waits}, {reported}"
 
 
-def delay_line(reported: Mapping[str, Any]) -> str:
+def delay_line(reported: Mapping[str, object]) -> str:
     """One-way delays of the last test packets in both directions, as `one_way_delays` tells them: the median,
     and the mean change from packet to packet."""
     import numpy as np
@@ -69,7 +69,7 @@ class DelayMeter:
     """One-way delays of a path at work: test packets, a second's worth at a time, for as long as the block
     runs."""
 
-    def __init__(self, measure: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, measure: Callable[[], Mapping[str, object]]) -> None:
         """Args: measure: Sends some packets and tells what `one_way_delays` tells; raises OSError."""
         self._measure = measure
         self._line = "one-way delay: -"

@@ -31,7 +31,9 @@ from weirlab.cli.frame import (
 from weirlab.cli.tables import say
 
 if TYPE_CHECKING:
+    from weirlab._core import RapidEvent
     from weirlab.testbed.rapid import Settings, Transfer
+    from weirlab.testbed.rapid.transfer import TransferDocument
 
 
 _KeyOption = Annotated[
@@ -115,7 +117,7 @@ def serve(
         raise InputError(f"--most: more than 0 B (got {most})")
     with _stopped_by_signals() as stopped:
 
-        def watch(events: Sequence[Mapping[str, Any]]) -> bool:
+        def watch(events: Sequence[RapidEvent]) -> bool:
             for event in events:
                 _tell_event(event, as_json)
             return stopped()
@@ -228,7 +230,7 @@ def send(
         raise InputError("--scenario and --variant: each names the transport; give one of them")
     if scenario is None and traffic is not None:
         raise InputError("--traffic: names a traffic of --scenario; give that, too")
-    taken: dict[str, Any] = {} if variant is None else {"variant": variant}
+    taken: dict[str, object] = {} if variant is None else {"variant": variant}
     if scenario is not None:
         name, fields = transport_of(read_scenario(scenario), traffic)
         taken = {"taken_from": name, "transport_fields": fields}
@@ -246,7 +248,7 @@ def send(
         packets=packets,
         changes=assignments(sets),
     )
-    settings.core_json(ipv6=ipv6)  # what cannot be sent is told before a directory is made
+    settings.core_json(ipv6=ipv6)  # what cannot be sent is reported before a directory is made
     secret = read_key(key)
     with claimed_directory("rapid", out) as directory:
         manifest = Manifest(
@@ -281,7 +283,8 @@ def send(
                 )
             except KeyboardInterrupt:
                 raise Interrupted("interrupted before a session was open") from None
-        document = {**transfer.document(), "directory": str(directory)}
+        found = transfer.document()
+        document = {**found, "directory": str(directory)}
         endings: dict[str, Status] = {"complete": "complete", "interrupted": "interrupted"}
         status = endings.get(transfer.ending, "failed")
         save_tables(transfer.tables, directory / "tables")
@@ -293,7 +296,7 @@ def send(
     if as_json:
         print_json(document)
     else:
-        _show(transfer, document)
+        _show(transfer, found)
         show_place(directory, page)
     if status == "interrupted":
         tell(f"weir: interrupted; {kept}")
@@ -326,7 +329,7 @@ def _settings(**given: Any) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         if first["loc"]:
-            message = f"--{first['loc'][0]}: {what_is_wrong(dict(first))}"
+            message = f"--{first['loc'][0]}: {what_is_wrong(first)}"
         else:  # of the settings together: begins with the name of an option
             message = f"--{str(first['msg']).removeprefix('Value error, ')}"
         raise InputError(message) from None
@@ -351,7 +354,7 @@ def _stopped_by_signals() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-def _tell_event(event: Mapping[str, Any], as_json: bool) -> None:
+def _tell_event(event: RapidEvent, as_json: bool) -> None:
     if as_json:
         _print_line(event)
         return
@@ -373,12 +376,12 @@ def _tell_event(event: Mapping[str, Any], as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _print_line(event: Mapping[str, Any]) -> None:
+def _print_line(event: Mapping[str, object]) -> None:
     sys.stdout.write(json.dumps(dict(event)) + "\n")
     sys.stdout.flush()
 
 
-def _show(transfer: Transfer, document: Mapping[str, Any]) -> None:
+def _show(transfer: Transfer, document: TransferDocument) -> None:
     from weirlab.report.rapid import transfer_sentence, transfer_tables
 
     for table in transfer_tables(document, transfer.settings):

@@ -174,7 +174,7 @@ def _run_once(
     from weirlab.api.simulated import run
     from weirlab.results import claimed_directory
 
-    runs.resolve(scenario)  # what cannot run is told before a directory is made
+    runs.resolve(scenario)  # what cannot run is reported before a directory is made
     with (
         claimed_directory(scenario.name, out) as directory,
         viewed(directory, view),

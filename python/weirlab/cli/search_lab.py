@@ -116,7 +116,7 @@ def search_lab(
         file=file,
     )
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)  # what cannot be kept is told before hours of searching
+        out.mkdir(parents=True, exist_ok=True)  # what cannot be kept is reported before hours of searching
     with progress_bar("searching") as progress:
         kept = None if out is None else out / "searches.jsonl"
         frame = compare(experiment, processes=threads, on=on, store=store, on_progress=progress, kept=kept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -67,7 +67,7 @@ def stability(
     scenario = read_scenario(file, sets)
     axes = None if over is None else read_axes(over)
     queues = hot_ones(controlled_queues(scenario))
-    document: dict[str, Any] = {"kind": "stability", "name": scenario.name, **stability_json(queues)}
+    document: dict[str, object] = {"kind": "stability", "name": scenario.name, **stability_json(queues)}
     page = None
     if axes is not None or out is not None:
         from weirlab.results import claimed_directory, write_json

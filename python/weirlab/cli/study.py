@@ -106,7 +106,7 @@ def run_points(
     assert scenario.study is not None
     many = scenario.study.replicates if replicates is None else replicates
     plan = RunsPlan(scenario, scenario.run.seed if seed is None else seed, many)
-    plan.check()  # what cannot run is told before a directory is made
+    plan.check()  # what cannot run is reported before a directory is made
     points = len(plan.order)
     continued = out is not None and (out / "manifest.json").exists()
     directory = out if continued and out is not None else new_directory(scenario.name, out)

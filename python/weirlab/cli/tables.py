@@ -319,7 +319,7 @@ def _markdown(table: Table) -> str:
     return f"\n**{table.caption}**\n\n{head}{rule}{body}"
 
 
-def _document(table: Table) -> dict[str, Any]:
+def _document(table: Table) -> dict[str, object]:
     columns = number_columns(table)
     return {
         "caption": table.caption,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -245,7 +245,7 @@ def _numbered(kind: str, place: str = " ({})") -> str:
     return kind + place.format(STATEMENTS[kind]) if kind in STATEMENTS else kind
 
 
-def _summaries(found: Trace) -> dict[str, Any]:
+def _summaries(found: Trace) -> dict[str, object]:
     """The short tables of a trace, and its series, for the directions with most bytes."""
     from weirlab.traces.summary import gap_quantiles, limits, stream_shapes
 
@@ -269,5 +269,5 @@ def _tell_ending(found: Trace) -> None:
         tell(f"{found.name}: {facts['ending']}; {facts['frames']:,} frames before it were read")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)

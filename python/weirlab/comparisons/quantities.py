@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -229,7 +228,7 @@ def _search(name: str, directory: Path, manifest: Manifest) -> Compared:
 _AGAIN = "restore the file, or search again"
 
 
-def _bounds(goal: Any, place: str) -> tuple[float, float] | None:
+def _bounds(goal: object, place: str) -> tuple[float, float] | None:
     """The rates between which a goal is; None where one was not found. Raises InputError."""
     if not isinstance(goal, Mapping) or not isinstance(goal.get("name"), str):
         raise InputError(f"{place}: not the result of a search: it has no 'name'; {_AGAIN}")

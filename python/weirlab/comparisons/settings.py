@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from weirlab.comparisons.quantities import Compared
 
@@ -57,7 +56,7 @@ def _facts(result: Compared) -> Iterator[tuple[str, str]]:
     yield "usable CPUs", str(made.cpus_usable)
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def _leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
             yield from _leaves(item, f"{path}.{name}" if path else str(name))

@@ -29,7 +29,7 @@ from weirlab.results import Provenance
 from weirlab.store import Row, Store, engine, frame_of
 
 Watch = Callable[[int, int], None]
-"""Told every now and then how much of a piece of work is done, and of how much; may raise to end it."""
+"""Called now and then with how much of a piece of work is done, and of how much; may raise to end it."""
 Ranges = tuple[tuple[int, int], ...]
 """Places `first <= place < stop`."""
 
@@ -68,7 +68,7 @@ class Plan(Protocol):
     order: np.ndarray
     """The number of the point at each place, shape (points,): what is wanted first comes first."""
 
-    def document(self) -> Mapping[str, Any]:
+    def document(self) -> Mapping[str, object]:
         """JSON values, with the `kind` of the plan."""
         ...
 
@@ -178,8 +178,8 @@ def run_batch(
     """Execute a batch, and write its rows into the store.
 
     Args:
-        beat: Told about every 50 ms how many places are done; may raise Interrupted or KeyboardInterrupt,
-            upon which the rest is handed back.
+        beat: Called about every 50 ms with how many places are done; may raise Interrupted or
+            KeyboardInterrupt, upon which the rest is handed back.
         own_process: Whether a run that does not end, or needs too much memory, may end the process.
 
     Raises:

@@ -52,9 +52,9 @@ def kept(
     return [_decoded(json.loads(each)) for each in rows.sort("point").get_column("document")]
 
 
-def plan_of(document: Mapping[str, Any]) -> CallsPlan:
+def plan_of(document: Mapping[str, object]) -> CallsPlan:
     """The plan that a document describes."""
-    return CallsPlan(*pickle.loads(base64.b64decode(document["calls"])))
+    return CallsPlan(*pickle.loads(base64.b64decode(str(document["calls"]))))
 
 
 class CallsPlan:
@@ -66,7 +66,7 @@ class CallsPlan:
         self.function, self.items = function, list(items)
         self.order = np.arange(len(self.items))
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """See `weirlab.execution.Plan`."""
         calls = base64.b64encode(pickle.dumps((self.function, self.items))).decode()
         return {"kind": "calls", "name": "calls", "calls": calls}

@@ -61,7 +61,7 @@ class Executor(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether anything is under way whose end will be told."""
+        """Whether anything is under way whose end will be reported."""
         ...
 
     @property
@@ -302,7 +302,7 @@ class OnDask:
 
     @property
     def busy(self) -> bool:
-        """Whether anything is under way whose end will be told."""
+        """Whether anything is under way whose end will be reported."""
         return bool(self._futures)
 
     @property

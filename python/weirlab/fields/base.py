@@ -100,11 +100,11 @@ class _Chosen:
     def __init__(self, *, by_field: bool) -> None:
         self.by_field = by_field
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         models = get_args(source) or (source,)
         kinds = [kind_of(model) for model in models]
 
-        def choose(value: Any) -> str | None:
+        def choose(value: object) -> str | None:
             if isinstance(value, Model):
                 return f"<{kind_of(type(value))}>"
             if not isinstance(value, Mapping):
@@ -173,11 +173,11 @@ class OpenKinds(_Chosen):
         super().__init__(by_field=False)
         self.group, self.bases = group, bases
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         known = {kind_of(model): model for model in get_args(source)}
         union = super().__get_pydantic_core_schema__(source, handler)
 
-        def read(value: Any, own: ValidatorFunctionWrapHandler) -> Any:
+        def read(value: object, own: ValidatorFunctionWrapHandler) -> object:
             kind = kind_of(type(value)) if isinstance(value, self.bases) else _kind_in(value)
             if kind is None or kind in known or (model := self.model(kind)) is None:
                 return own(value)
@@ -188,7 +188,7 @@ class OpenKinds(_Chosen):
             except BaseException as error:
                 raise UnitError(fault(self.group, kind, "reading the fields", error)) from error
 
-        def write(model: Model, info: SerializationInfo) -> Any:
+        def write(model: Model, info: SerializationInfo) -> object:
             return model.model_dump(mode=info.mode, by_alias=info.by_alias, exclude_none=info.exclude_none)
 
         return core_schema.no_info_wrap_validator_function(
@@ -207,7 +207,7 @@ class OpenKinds(_Chosen):
         return _added(self.group, self.bases, kind)
 
 
-def _kind_in(value: Any) -> str | None:
+def _kind_in(value: object) -> str | None:
     kind = value.get("kind") if isinstance(value, Mapping) else value
     return kind if isinstance(kind, str) else None
 
@@ -240,7 +240,7 @@ def offered(group: str, name: str) -> tuple[str, object] | None:
 
 
 @cache
-def _reader(model: type[Model]) -> TypeAdapter[Any]:
+def _reader(model: type[Model]) -> TypeAdapter[object]:
     tagged: Any = Annotated[model, BY_KIND]
     return TypeAdapter(tagged)
 
@@ -272,11 +272,11 @@ class Named(Mapping[str, V]):
     def __repr__(self) -> str:
         return repr(self._entries)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (Named, (self._entries,))
 
     @classmethod
-    def _validated(cls, given: Any, validate: ValidatorFunctionWrapHandler) -> Named[V]:
+    def _validated(cls, given: object, validate: ValidatorFunctionWrapHandler) -> Named[V]:
         """The entries; those that are legal already stay as they are."""
         if not isinstance(given, Named):
             return cls(validate(given))
@@ -285,7 +285,7 @@ class Named(Mapping[str, V]):
         return given if same and len(entries) == len(given) else cls(entries)
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         (value,) = get_args(source)
         entries = core_schema.dict_schema(handler.generate_schema(Name), handler.generate_schema(value))
         return core_schema.no_info_wrap_validator_function(

@@ -55,11 +55,11 @@ from weirlab.units import (
 class _Between:
     """How pydantic reads an `Interval` whose ends are of the annotated kind `item`."""
 
-    def __init__(self, item: Any, example: str) -> None:
+    def __init__(self, item: object, example: str) -> None:
         self.item = item
         self.example = example
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         item = handler.generate_schema(self.item)
         ends = core_schema.tuple_schema([item, item])
         return core_schema.no_info_before_validator_function(
@@ -116,7 +116,7 @@ def per_cent(fraction: float) -> str:
     return f"{(Decimal(repr(fraction)) * 100).normalize():f} %"
 
 
-def _count(least: int, bits: int) -> Any:
+def _count(least: int, bits: int) -> object:
     def read(value: object) -> int:
         text = scalar_text(value, "a whole number, such as '8'")
         if not re.fullmatch(r"\s*[+-]?\d[\d_]*\s*", text):
@@ -149,7 +149,7 @@ def _flag(value: object) -> bool:
     return text.lower() == "true"
 
 
-def _positive(value: object, read: ValidatorFunctionWrapHandler) -> Any:
+def _positive(value: object, read: ValidatorFunctionWrapHandler) -> object:
     quantity = read(value)
     if quantity == 0 or getattr(quantity, "stored", 1) == 0:
         raise UnitError(f"more than zero is needed (got '{value}')")
@@ -173,21 +173,21 @@ def _first_of(value: object, kinds: tuple[Any, ...], expected: str) -> Any:
     raise UnitError(f"write {expected} (got '{text}')")
 
 
-def _limit(value: object) -> Any:
+def _limit(value: object) -> object:
     if value == "unlimited":
         return "unlimited"
     return _first_of(value, (Size, Frames), "a limit as '150 kB', '300 frames' or 'unlimited'")
 
 
-def _threshold(value: object) -> Any:
+def _threshold(value: object) -> object:
     return _first_of(value, (Size, Frames), "an amount as '150 kB' or '16 frames'")
 
 
-def _any_rate(value: object) -> Any:
+def _any_rate(value: object) -> object:
     return _first_of(value, (Rate, FrameRate), "a rate as '300 Mbit/s' or '400 kframe/s'")
 
 
-def _any_load(value: object) -> Any:
+def _any_load(value: object) -> object:
     if isinstance(value, float) or (isinstance(value, str) and value.rstrip().endswith("%")):
         return _fraction(value)
     return _first_of(
@@ -198,7 +198,7 @@ def _any_load(value: object) -> Any:
 _AS_TEXT = PlainSerializer(str, return_type=str)
 
 
-def _texts(*quantities: type[Quantity], more: tuple[dict[str, Any], ...] = ()) -> WithJsonSchema:
+def _texts(*quantities: type[Quantity], more: tuple[dict[str, object], ...] = ()) -> WithJsonSchema:
     choices = [
         {"type": "string", "pattern": quantity.pattern(), "examples": list(quantity.examples)}
         for quantity in quantities

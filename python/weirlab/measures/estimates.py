@@ -80,7 +80,7 @@ def estimate(
 
 
 def estimates(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
-    """Everything that the estimators of some traffic told, in the order of time: columns
+    """Everything that the estimators of some traffic reported, in the order of time: columns
     `replicate t_ps low_bps high_bps`. `t_ps`: when it was known. What came to nothing is left out."""
     probers = records["prober_names"].filter(pl.col("traffic").is_in(list(traffic)))
     ranges = (

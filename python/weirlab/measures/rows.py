@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weirlab.errors import InputError
 from weirlab.heavy import pl
@@ -232,12 +232,12 @@ class Totals:
         """The rows of `flows` of these entries of traffic, without what only comes back to senders."""
         return cls(records, "flows", "flow", data_flows(records, traffic))
 
-    def sum(self, column: str, ids: Sequence[int] | None = None) -> Mapping[int, Any]:
+    def sum(self, column: str, ids: Sequence[int] | None = None) -> Mapping[int, float]:
         """The sum of a column, in the order of the rows; of these `ids` alone where they are given."""
         chosen = self.ids if ids is None else ids
         return self.records.made_of(self.table).totals(column, self.key, chosen, self.window)
 
-    def max(self, column: str) -> Mapping[int, Any]:
+    def max(self, column: str) -> Mapping[int, float]:
         """The greatest value of a column."""
         table = self.records.made_of(self.table)
         return table.totals(column, self.key, self.ids, self.window, greatest=True)

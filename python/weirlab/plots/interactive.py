@@ -11,47 +11,49 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+Spec = dict[str, Any]
+"""A specification of Vega-Lite or Vega, or a part of one: the language of other programs."""
+
 ZOOM = "zoom"
 """How the names of ranges begin, which plots of one page share where their axes are the same."""
 
-_Spec = dict[str, Any]
 _PARTS = ("vconcat", "hconcat", "concat")
 _FAINT = 0.08
 """Opacity of what the reader hid."""
 
 
-def interactive(spec: Mapping[str, Any]) -> dict[str, Any]:
+def interactive(spec: Spec) -> Spec:
     """A Vega-Lite specification with values on hover, a horizontal range that is dragged and zoomed where the
     chart has lines over a continuous axis, and legends whose entries show their series alone."""
-    found = copy.deepcopy(dict(spec))
+    found = copy.deepcopy(spec)
     for number, view in enumerate(_views(found)):
         _answer(view, number)
     return found
 
 
-def x_title(spec: Mapping[str, Any]) -> str:
+def x_title(spec: Spec) -> str:
     """The title of the horizontal axis, such as `time [ms]`; empty where there is none or several."""
     titles = {
         str(title)
-        for view in _views(dict(spec))
+        for view in _views(spec)
         for layer in _layers(view)
         if (title := layer.get("encoding", {}).get("x", {}).get("title"))
     }
     return titles.pop() if len(titles) == 1 else ""
 
 
-def ranges(spec: Mapping[str, Any]) -> list[str]:
+def ranges(spec: Spec) -> list[str]:
     """The signals that hold the ranges of an interactive specification."""
     return [
         f"{param['name']}_{layer['encoding']['x']['field']}"
-        for view in _views(dict(spec))
+        for view in _views(spec)
         for layer in _layers(view)
         for param in layer.get("params", ())
         if param["name"].startswith(f"{ZOOM}_")
     ]
 
 
-def mended(vega: dict[str, Any]) -> dict[str, Any]:
+def mended(vega: Spec) -> Spec:
     """The Vega specification with the values of names at the nearest point: Vega-Lite 6.4 looks for them in
     the cell around the point, which has none."""
     for mark in _marks(vega):
@@ -68,7 +70,7 @@ _LETTER_PX, _SYMBOL_PX = 6.6, 46
 """Of a text in a legend, and of what stands around it."""
 
 
-def _wrap_legends(vega: dict[str, Any]) -> None:
+def _wrap_legends(vega: Spec) -> None:
     """Entries of legends above a plot stand in as many columns as its width has room for."""
     names = [each["name"] for each in vega.get("signals", ()) if _WIDTH.search(each["name"])]
     width = "width" if not names or "width" in names else names[0]
@@ -90,20 +92,20 @@ def _wrap_legends(vega: dict[str, Any]) -> None:
 _NARROW_PX = 240
 
 
-def _scale(vega: dict[str, Any], group: dict[str, Any], name: Any) -> dict[str, Any] | None:
+def _scale(vega: Spec, group: Spec, name: Any) -> Spec | None:
     for scale in (*group.get("scales", ()), *vega.get("scales", ())):
         if scale["name"] == name:
             return dict(scale)
     return None
 
 
-def _marks(group: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _marks(group: Spec) -> Iterator[Spec]:
     for mark in group.get("marks", ()):
         yield mark
         yield from _marks(mark)
 
 
-def _views(spec: _Spec) -> Iterator[_Spec]:
+def _views(spec: Spec) -> Iterator[Spec]:
     for part in _PARTS:
         for child in spec.get(part, ()):
             yield from _views(child)
@@ -111,14 +113,14 @@ def _views(spec: _Spec) -> Iterator[_Spec]:
         yield spec
 
 
-def _layers(view: _Spec) -> Iterator[_Spec]:
+def _layers(view: Spec) -> Iterator[Spec]:
     if "mark" in view:
         yield view
     for layer in view.get("layer", ()):
         yield from _layers(layer)
 
 
-def _answer(view: _Spec, number: int) -> None:
+def _answer(view: Spec, number: int) -> None:
     layers = list(_layers(view))
     lines = [layer for layer in layers if _kind(layer) == "line" and _has_continuous_x(layer)]
     _let_legend_choose(layers, number)
@@ -142,7 +144,7 @@ def _answer(view: _Spec, number: int) -> None:
     ]
 
 
-def _dots(line: _Spec, name: str, data: Any, titles: Mapping[str, str]) -> _Spec:
+def _dots(line: Spec, name: str, data: Any, titles: Mapping[str, str]) -> Spec:
     """A dot at the nearest point of a line, with its values."""
     encoding = {key: line["encoding"][key] for key in ("x", "y", "color") if key in line["encoding"]}
     shown = [
@@ -151,7 +153,7 @@ def _dots(line: _Spec, name: str, data: Any, titles: Mapping[str, str]) -> _Spec
         for channel in ("color", "x", "y")
         if channel in encoding and "field" in encoding[channel]
     ]
-    dots: _Spec = {
+    dots: Spec = {
         "mark": {"type": "point", "filled": True, "size": 70, "clip": True},
         "params": [
             {
@@ -171,7 +173,7 @@ def _dots(line: _Spec, name: str, data: Any, titles: Mapping[str, str]) -> _Spec
     return dots if source is None else {"data": source, **dots}
 
 
-def _let_legend_choose(layers: list[_Spec], number: int) -> None:
+def _let_legend_choose(layers: list[Spec], number: int) -> None:
     """One that is clicked shows its series alone; another click, all of them."""
     coloured = [
         layer
@@ -191,18 +193,18 @@ def _let_legend_choose(layers: list[_Spec], number: int) -> None:
         layer["encoding"]["opacity"] = {"condition": {"param": name, "value": full}, "value": _FAINT * full}
 
 
-def _kind(layer: _Spec) -> str:
+def _kind(layer: Spec) -> str:
     mark = layer["mark"]
     return str(mark["type"] if isinstance(mark, dict) else mark)
 
 
-def _mark(layer: _Spec) -> _Spec:
+def _mark(layer: Spec) -> Spec:
     if not isinstance(layer["mark"], dict):
         layer["mark"] = {"type": layer["mark"]}
-    mark: _Spec = layer["mark"]
+    mark: Spec = layer["mark"]
     return mark
 
 
-def _has_continuous_x(layer: _Spec) -> bool:
+def _has_continuous_x(layer: Spec) -> bool:
     x = layer.get("encoding", {}).get("x", {})
     return x.get("type") in ("quantitative", "temporal") and "field" in x

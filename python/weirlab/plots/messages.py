@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -102,7 +102,7 @@ def _by_size(
     alt = altair()
     shown = data.get_column("series").unique(maintain_order=True).to_list()
 
-    def axis(column: str, of_title: str) -> dict[str, Any]:
+    def axis(column: str, of_title: str) -> Mapping[str, object]:
         wide = float(data.select(pl.col(column).max() / pl.col(column).min()).item()) > 20
         kind = "log" if wide else "linear"
         return {

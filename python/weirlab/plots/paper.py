@@ -7,9 +7,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from weirlab.files import whole
+from weirlab.plots.interactive import Spec
 from weirlab.plots.style import LIGHT, WIDTH, Plot, converter, described, vl_version
 
 Column = Literal["single", "double"]
@@ -22,8 +23,6 @@ _TEXT = 7.0
 """Size of the text [pt]."""
 _LOWEST = 90.0
 """Least height of a view [pt]."""
-
-_Spec = dict[str, Any]
 
 
 def save_figure(plot: Plot, column: Column, directory: Path) -> list[Path]:
@@ -43,7 +42,7 @@ def save_figure(plot: Plot, column: Column, directory: Path) -> list[Path]:
     return paths
 
 
-def _svg(spec: _Spec) -> str:
+def _svg(spec: Spec) -> str:
     return str(converter().vegalite_to_svg(json.dumps(spec), vl_version=vl_version()))
 
 
@@ -53,9 +52,9 @@ def _width(svg: str) -> float:
     return float(found[1])
 
 
-def _narrowed(spec: Mapping[str, Any], width: float) -> _Spec:
+def _narrowed(spec: Spec, width: float) -> Spec:
     """The same with views so wide, and with text, lines and marks in proportion to a column."""
-    found = copy.deepcopy(dict(spec))
+    found = copy.deepcopy(spec)
     factor = width / WIDTH
     for view in _sized(found):
         view["width"] = width
@@ -84,11 +83,11 @@ def _narrowed(spec: Mapping[str, Any], width: float) -> _Spec:
     return found
 
 
-def _plot_width(spec: _Spec) -> float:
+def _plot_width(spec: Spec) -> float:
     return float(next(_sized(spec))["width"])
 
 
-def _sized(spec: _Spec) -> Iterator[_Spec]:
+def _sized(spec: Spec) -> Iterator[Spec]:
     """Views that have a size of their own."""
     for part in ("vconcat", "hconcat", "concat"):
         for child in spec.get(part, ()):

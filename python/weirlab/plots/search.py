@@ -6,7 +6,7 @@ mark tell which goals it met.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -246,7 +246,7 @@ def _goal_labels(bounds: pl.DataFrame, goals: Sequence[SearchGoal], low: float, 
     return layers
 
 
-def _marks(table: pl.DataFrame) -> dict[str, Any]:
+def _marks(table: pl.DataFrame) -> Mapping[str, object]:
     """Colour and shape by outcome, the same in every plot."""
     alt = altair()
     seen = set(table.get_column("outcome"))

@@ -292,7 +292,7 @@ class Envelope:
     closer: pl.DataFrame | None
     """More points of the same, to look closer at; None where all are drawn."""
 
-    def packed(self, time_factor: float, factor: float) -> Mapping[str, Any] | None:
+    def packed(self, time_factor: float, factor: float) -> Mapping[str, object] | None:
         """The points to look closer at, for the script of pages: the ends of their intervals as differences
         of doubles, and values as 16 bits between the extremes of all."""
         if self.closer is None:

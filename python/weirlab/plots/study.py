@@ -284,7 +284,7 @@ def _panel(
     return alt.layer(*layers)
 
 
-def _across(levels: Sequence[float]) -> dict[str, Any]:
+def _across(levels: Sequence[float]) -> Mapping[str, object]:
     """Scale and axis of growing levels: logarithmic, with a mark at each, where they lie far apart."""
     alt = altair()
     if levels[0] <= 0 or levels[-1] < WIDE * levels[0]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from weirlab.foreign import optional
-from weirlab.plots.interactive import interactive, mended, ranges, x_title
+from weirlab.plots.interactive import Spec, interactive, mended, ranges, x_title
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -76,7 +76,7 @@ _FONT = "system-ui, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', sans-serif"
 class Answering:
     """A drawing for a screen."""
 
-    vega: Mapping[str, Any]
+    vega: Spec
     """Vega specification, data included."""
     x: str
     """Title of the horizontal axis; plots with the same one share their range."""
@@ -99,11 +99,11 @@ class Plot:
     """What was left out or summarised."""
     colors: Mapping[str, str] = field(default_factory=dict)
     """Those of series by name, where they are others than in the drawing: see `alike`."""
-    closer: Mapping[str, Any] | None = field(default=None, repr=False)
+    closer: Mapping[str, object] | None = field(default=None, repr=False)
     """More points of long series, which a page shows where its reader looks closer."""
 
     @cached_property
-    def spec(self) -> Mapping[str, Any]:
+    def spec(self) -> Spec:
         """Vega-Lite specification, data included."""
         spec = self.drawing.to_dict()
         for scale in _series_scales(spec):
@@ -190,7 +190,7 @@ def alike(plots: Sequence[Plot]) -> list[Plot]:
     return [replace(plot, colors=colors) for plot in plots]
 
 
-def _series_scales(spec: Any) -> Iterator[dict[str, Any]]:
+def _series_scales(spec: Any) -> Iterator[Spec]:
     """The colour scales of series in a specification: a colour of the palette for each name."""
     if isinstance(spec, dict):
         color = spec.get("color")
@@ -228,7 +228,7 @@ LEVELS = ".6~r"
 50."""
 
 
-def level_marks(levels: Sequence[float]) -> dict[str, Any]:
+def level_marks(levels: Sequence[float]) -> Mapping[str, object]:
     """What an axis is told to have a mark with a text at each of its levels, where they are few: without
     their number it leaves out every other one. Texts that would stand in one another are left out."""
     if len(levels) > MOST_MARKS:
@@ -260,7 +260,7 @@ def scaled(largest: float, kind: str) -> tuple[float, str]:
     """Factor and unit that bring `largest`, given in the base unit of `kind`, to a readable size.
 
     Kinds: `time` (from ps), `bytes`, `rate` (from bit/s), `frame_rate` (from frames/s). No time at all, and
-    none that is known, is told in s.
+    none that is known, is given in s.
     """
     ladder = _LADDERS[kind]
     if kind == "time" and not abs(largest) > 0:
@@ -279,7 +279,7 @@ _LADDERS: Mapping[str, Sequence[tuple[float, str]]] = {
     "frame_rate": ((1e6, "Mframe/s"), (1e3, "kframe/s"), (1.0, "frame/s")),
 }
 
-_CONFIG: Mapping[str, Any] = {
+_CONFIG: Spec = {
     "background": "white",
     "font": _FONT,
     "aria": False,

@@ -6,7 +6,6 @@ import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from weirlab.campaigns import Campaign
 from weirlab.comparisons import (
@@ -144,7 +143,7 @@ def values_text(found: Difference) -> str:
     return f"{found.after.name} {before} before, {after} after"
 
 
-def difference_document(other: Compared, found: Difference) -> dict[str, Any]:
+def difference_document(other: Compared, found: Difference) -> dict[str, object]:
     """A difference as JSON values, in the units of the records."""
     return {
         "result": other.name,

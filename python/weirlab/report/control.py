@@ -24,7 +24,7 @@ def held_in_a_cycle(records: Records) -> list[str]:
     are held too, and so on in a cycle, none of them drains and none is released. Only ports count that have
     stood still for half of the run while frames waited: others are held now and then, or in vain. The
     records have the longest hold and the mean queue, from which both follow; a cycle that closed later than
-    in the middle of the run is not told.
+    in the middle of the run is not reported.
     """
     ports = records.named("ports").join(records["runs"].select("replicate", "end_ps"), on="replicate")
     held = ports.filter(

@@ -50,7 +50,7 @@ def hotspot_section(run: Run, outcomes: Sequence[HotspotOutcome]) -> tuple[list[
 
 
 def outcome_table(outcome: HotspotOutcome) -> Table:
-    """What was measured of a hotspot, beside what perfect control would give."""
+    """What was measured of a hotspot, compared with what perfect control would give."""
     several = any(len(each.values) > 1 for each in outcome.quantities)
     begin, end = (time_text(edge) for edge in outcome.window)
     note = (

@@ -269,7 +269,7 @@ _SLICES = 120
 """Steps of the series of a flow."""
 
 
-def _flows(run: Run, layout: Layout) -> list[dict[str, Any]]:
+def _flows(run: Run, layout: Layout) -> list[dict[str, object]]:
     """The flows of the first replicate with most bytes: what became of their frames, the ports on their way,
     and what was delivered over time where that was recorded [bit/s, in equal parts of the run]."""
     rows = run.records.named("flows").filter(pl.col("replicate") == 0)
@@ -334,11 +334,11 @@ def _note(run: Run, picture: Picture, steps: Series | None) -> str:
 
 def _data(
     layout: Layout, picture: Picture, whole: Totals, steps: Series | None, kinds: Sequence[str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """All numbers as integers; times in ps."""
     ids = {name: i for i, name in enumerate(layout.nodes)}
     odd = {i: p.name for i, p in enumerate(layout.ports) if p.name != f"{p.source}->{p.target}"}
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "nodes": layout.nodes,
         "ports": [[ids[p.source], ids[p.target]] for p in layout.ports],
         "names": odd,

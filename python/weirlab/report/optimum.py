@@ -1,4 +1,4 @@
-"""The optimum of a study of hotspots: where it lies, how large it is, and the ranking of theory beside it."""
+"""The optimum of a study of hotspots: where it lies, how large it is, and how theory ranks the parameters."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def region_table(study: Study, optimum: Optimum) -> Table:
 
 
 def ranking_table(scenario: Scenario, influence: pl.DataFrame) -> Table | None:
-    """The parameters by the weight that theory gives them, beside that of the simulation; None where theory
+    """The parameters by the weight that theory gives them, and that of the simulation; None where theory
     has no word on the scenario."""
     try:
         (hardest, *_) = rank_queues(scenario, controlled_queues(scenario))

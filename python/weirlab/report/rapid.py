@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
+from weirlab.documents import typed
+from weirlab.errors import InputError
 from weirlab.plots.rapid import rapid_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import (
@@ -26,9 +26,11 @@ from weirlab.report.page import (
     number,
     percent,
 )
-from weirlab.report.shared import footer, provenance_section, status_callouts
+from weirlab.report.shared import evidence_table, footer, provenance_section, status_callouts
 from weirlab.results import Manifest, read_json
 from weirlab.testbed.rapid import Settings
+from weirlab.testbed.rapid.transfer import TransferDocument
+from weirlab.traces.model import Finding
 
 _FINDINGS = {
     "ramp-lost": "I",
@@ -52,13 +54,13 @@ _CLEAR = {
 
 def rapid_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots. Raises InputError when the directory does not hold a whole result."""
-    found = read_json(directory / "result.json")
+    found = transfer_document(directory)
     settings = Settings.model_validate(read_json(directory / "settings.json"))
     tables = {file.stem: pl.read_parquet(file) for file in (directory / "tables").glob("*.parquet")}
     plots = rapid_plots(
         tables,
-        float(found["link_bps"]),
-        float(found["elapsed_s"]),
+        found["link_bps"],
+        found["elapsed_s"],
         sending_s=settings.duration.s,
     )
     lead: list[Block] = [*status_callouts(manifest), _cards(found)]
@@ -85,18 +87,31 @@ def rapid_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     return page, plots
 
 
-def _story(found: Mapping[str, Any]) -> list[str]:
+def transfer_document(directory: Path) -> TransferDocument:
+    """The `result.json` of a transfer. Raises InputError."""
+    path = directory / "result.json"
+    try:
+        return typed(TransferDocument, read_json(path))
+    except ValueError as error:
+        raise InputError(f"{path}: not that of a transfer: {error}") from error
+
+
+def _found(found: TransferDocument) -> list[Finding]:
+    return [typed(Finding, each) for each in found["findings"]]
+
+
+def _story(found: TransferDocument) -> list[str]:
     """What was delivered and what was found."""
     cards = _cards(found).cards
     said = [
         f"{card.label}: {card.value}" + (f" ({card.detail})." if card.detail else ".") for card in cards[:2]
     ]
-    problems = [_FINDINGS.get(each["kind"], each["kind"]) for each in found["findings"]]
+    problems = [_FINDINGS.get(each.kind, each.kind) for each in _found(found)]
     said.append(f"Found: {', '.join(problems[:3])}." if problems else "Nothing was found that went wrong.")
     return said
 
 
-def _cards(found: Mapping[str, Any]) -> Numbers:
+def _cards(found: TransferDocument) -> Numbers:
     streams = found["streams"]
     intact = streams["intact_share"]
     median = streams["available_p50_bps"]
@@ -121,20 +136,18 @@ def _mbps(value: float | None) -> str:
     return number(None if value is None else value / 1e6)
 
 
-def _findings(found: Mapping[str, Any]) -> Table:
+def _findings(found: TransferDocument) -> Table:
     """What the text found of version 0.9.2, and whether it is seen here."""
-    reported = {finding["kind"]: finding for finding in found["findings"]}
+    reported = {finding.kind: finding for finding in _found(found)}
     rows = []
     tones: list[Tone] = []
     for kind, name in _FINDINGS.items():
         finding = reported.get(kind)
         text = (
-            f"Not found: {_CLEAR[kind]}, or too few streams to decide."
-            if finding is None
-            else finding["text"]
+            f"Not found: {_CLEAR[kind]}, or too few streams to decide." if finding is None else finding.text
         )
         rows.append([name, kind, "no" if finding is None else "yes", text])
-        tones.append("" if finding is None else "bad" if finding["verdict"] == "problem" else "middling")
+        tones.append("" if finding is None else "bad" if finding.verdict == "problem" else "middling")
     columns = [Column(title, numeric=False) for title in ("kind", "finding", "seen", "what was found")]
     return Table(
         "Findings I to V of the published study, in this transfer",
@@ -145,23 +158,14 @@ def _findings(found: Mapping[str, Any]) -> Table:
     )
 
 
-def _evidence(found: Mapping[str, Any]) -> list[Details]:
+def _evidence(found: TransferDocument) -> list[Details]:
     return [
         Details(
-            f"{_FINDINGS.get(finding['kind'], '')} {finding['title']}: where to look",
-            [
-                Table(
-                    finding["kind"],
-                    [Column(name, numeric=not isinstance(value, str)) for name, value in rows[0].items()],
-                    [
-                        [value if isinstance(value, str) else number(value) for value in row.values()]
-                        for row in rows
-                    ],
-                )
-            ],
+            f"{_FINDINGS.get(finding.kind, '')} {finding.title}: where to look",
+            [evidence_table(finding.kind, finding.evidence)],
         )
-        for finding in found["findings"]
-        if (rows := finding["evidence"])
+        for finding in _found(found)
+        if finding.evidence
     ]
 
 
@@ -185,7 +189,7 @@ def _settings_table(settings: Settings) -> Table:
     return Table("What the sender was set to", columns, rows)
 
 
-def transfer_sentence(found: Mapping[str, Any]) -> str:
+def transfer_sentence(found: TransferDocument) -> str:
     """What a transfer came to; `found` as `Transfer.document` gives it."""
     goodput, streams = found["goodput_bps"], found["streams"]
     rate = "An unknown part" if goodput is None else f"{goodput / 1e6:.1f} Mbit/s"
@@ -197,7 +201,7 @@ def transfer_sentence(found: Mapping[str, Any]) -> str:
     return f"{rate} of data was delivered in {found['elapsed_s']:.1f} s{share}, with {events}{whole}."
 
 
-def transfer_tables(found: Mapping[str, Any], settings: Settings) -> list[Table]:
+def transfer_tables(found: TransferDocument, settings: Settings) -> list[Table]:
     """The numbers of a transfer, and its gaps; `found` as `Transfer.document` gives it."""
     streams, counts, receiver = found["streams"], found["counts"], found["receiver"]
 
@@ -218,7 +222,16 @@ def transfer_tables(found: Mapping[str, Any], settings: Settings) -> list[Table]
         ("streams with an excursion", percent(streams["excursion_share"])),
         (
             "available bandwidth, second half (p10, p50, p90)",
-            ", ".join(mbps(streams[f"available_p{at}_bps"]) for at in (10, 50, 90)),
+            ", ".join(
+                map(
+                    mbps,
+                    (
+                        streams["available_p10_bps"],
+                        streams["available_p50_bps"],
+                        streams["available_p90_bps"],
+                    ),
+                )
+            ),
         ),
         ("loss events, timeouts", f"{found['loss_events']}, {counts['timeouts']}"),
         ("segments sent, sent again", f"{counts['segments']}, {counts['retransmits']}"),

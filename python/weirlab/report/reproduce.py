@@ -1,4 +1,4 @@
-"""The report of a reproduction: published beside ours, and a verdict for each."""
+"""The report of a reproduction: published compared with ours, and a verdict for each."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _card(tally: Tally) -> Card:
 
 
 def row_table(findings: Findings) -> Table:
-    """Published numbers beside ours."""
+    """Published numbers compared with ours."""
     return Table(
         "Published and ours",
         [

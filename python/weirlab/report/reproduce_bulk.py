@@ -12,7 +12,7 @@ from weirlab.plots.bulk import bulk_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import Column, Section, Table, figure
 from weirlab.reproductions import Findings
-from weirlab.reproductions.published import read
+from weirlab.reproductions.published import Bulk, read
 
 _CHAPTERS = {
     "streams": ("Streams to CERN", ("streams-", "goodput-")),
@@ -76,13 +76,13 @@ def _table(sites: pl.DataFrame) -> Table:
             f"{entry['median_mbps']:.2f}",
             f"{entry['iqr_mbps']:.2f}",
             *(
-                f"{entry[f'{when}_rtt_ms'][what]:.1f}"
-                for when in ("loaded", "unloaded")
-                for what in ("min", "avg")
+                f"{time_ms:.1f}"
+                for trip in (entry["loaded_rtt_ms"], entry["unloaded_rtt_ms"])
+                for time_ms in (trip["min"], trip["avg"])
             ),
             "",
         ]
-        for entry in read("bulk-throughput")["windows_streams"]
+        for entry in read("bulk-throughput", Bulk)["windows_streams"]
     ]
     for entry in sites.iter_rows(named=True):
         times = [

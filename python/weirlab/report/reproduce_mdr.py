@@ -91,7 +91,7 @@ def _times(cells: pl.DataFrame) -> Table:
         for c in columns
     )
     rows.append(["", "ours", *sums])
-    shares = (_pm(*PUBLISHED[suite]["mdr_percent_of_ndr_binary"][str(d)]) for suite, d in columns)
+    shares = (_pm(*PUBLISHED["suites"][suite]["mdr_percent_of_ndr_binary"][str(d)]) for suite, d in columns)
     rows.append(["MDR as % of NDR binary", "published", *shares])
     rows.append(["", "ours", *(_percent_of_binary(ours, cell, "mdr") for cell in columns)])
     for algorithm in ("mlr", "weir"):

@@ -3,14 +3,12 @@ without streams, ramps, gaps, and what each flaw does."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
 from weirlab.plots.style import LIGHT, Plot, altair, finished, series_colors
 from weirlab.report.page import Column, Section, Table, Text, figure, number
 from weirlab.reproductions import Findings
-from weirlab.reproductions.published import read
+from weirlab.reproductions.published import RapidUdp, read
 from weirlab.reproductions.rapid.cases import ABLATION, BETTER, OVERRUNS, available_bps, goodput_bps
 
 _ON_S = (2.0, 5.0)
@@ -61,7 +59,7 @@ _OVERRUN = (
 
 
 def _overruns(rows: pl.DataFrame) -> Table:
-    """Published numbers beside the measured variant as it is, and with inputs that overrun."""
+    """Published numbers compared with the measured variant as it is, and with inputs that overrun."""
     cases = rows.get_column("case").unique(maintain_order=True).to_list()
     titles = {case.name: f"runs: {case.title}" for case in OVERRUNS}
     table = []
@@ -83,7 +81,7 @@ def _overruns(rows: pl.DataFrame) -> Table:
 
 
 def _throughput(bins: pl.DataFrame) -> Plot:
-    intervals = read("rapid-udp-cross-traffic")["throughput"]["intervals"]
+    intervals = read("rapid-udp-cross-traffic", RapidUdp)["throughput"]["intervals"]
     published = pl.DataFrame({"t_s": [low for low, _, _ in intervals], "mbps": [m for _, _, m in intervals]})
     names = {
         "flawed-later": "flawed, 2.3-5.6 s",
@@ -129,7 +127,7 @@ def _means(bins: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
     )
 
 
-def _steps(rows: pl.DataFrame, order: list[str]) -> Any:
+def _steps(rows: pl.DataFrame, order: list[str]) -> object:
     """Rows of 0.5 s as steps."""
     alt = altair()
     rows = rows.filter(pl.col("t_s") < _END_S)

@@ -14,7 +14,7 @@ from weirlab.plots.plane import AxisOf, Line, heat_map
 from weirlab.plots.style import LIGHT, Plot, altair, finished
 from weirlab.report.page import Column, Details, Section, Table, Text, figure, number
 from weirlab.reproductions import Findings
-from weirlab.reproductions.published import read
+from weirlab.reproductions.published import Zrl, read
 from weirlab.reproductions.zrl.planes import GAINS, PLANES, SAMPLINGS, Plane
 from weirlab.reproductions.zrl.rows import TOLERANCE
 from weirlab.theory.bcn import BcnPoint
@@ -103,7 +103,7 @@ def _plane_plot(plane: Plane, cells: pl.DataFrame, measure: str, title: str) -> 
     rows = cells.filter(pl.col("plane") == plane.name).group_by("gd", "ps").agg(pl.col(measure).mean())
     found = {(gd, ps): value for gd, ps, value in rows.iter_rows()}
     values = [[found.get((gd, ps), math.nan) for ps in SAMPLINGS] for gd in GAINS]
-    box = read("zrl-congestion-benchmark")["optimal_range"]
+    box = read("zrl-congestion-benchmark", Zrl)["optimal_range"]
     input_generated = plane.name.startswith("ig")
     top = 1.0 if input_generated or measure == "throughput" else 0.2
     return heat_map(

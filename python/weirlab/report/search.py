@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from weirlab.errors import InputError, WeirlabError
 from weirlab.plots.search import loss_plots, outcome, progress_plots
@@ -119,7 +118,7 @@ def kept_ending(directory: Path, trials: int) -> tuple[Ending, str, int] | None:
 def _ending_in(path: Path) -> tuple[Ending, str, int]:
     content = read_json(path)
     try:
-        ending, message, trials = Ending(content["ending"]), content["message"], content["trials"]
+        ending, message, trials = Ending(str(content["ending"])), content["message"], content["trials"]
         if not isinstance(message, str) or type(trials) is not int:
             raise ValueError("message or number of trials")
     except (KeyError, ValueError) as error:
@@ -181,11 +180,11 @@ def search_sentences(result: SearchResult, scenario: Scenario) -> list[str]:
     return ["; ".join(found) + ".", *remarks, cost]
 
 
-def result_json(result: SearchResult, scenario: Scenario) -> dict[str, Any]:
+def result_json(result: SearchResult, scenario: Scenario) -> dict[str, object]:
     """A search result as JSON values."""
     frame_size, directions = shape(result, scenario)
 
-    def bound(found: Bound | None) -> dict[str, Any] | None:
+    def bound(found: Bound | None) -> dict[str, object] | None:
         if found is None:
             return None
         return {
@@ -237,7 +236,7 @@ def result_json(result: SearchResult, scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def _directions_json(bound: Bound | None) -> list[dict[str, Any]]:
+def _directions_json(bound: Bound | None) -> list[dict[str, object]]:
     return [
         {
             "name": each.name,
@@ -249,7 +248,7 @@ def _directions_json(bound: Bound | None) -> list[dict[str, Any]]:
     ]
 
 
-def _half_json(goal: GoalResult) -> dict[str, Any] | None:
+def _half_json(goal: GoalResult) -> dict[str, object] | None:
     if (found := goal.half) is None:
         return None
     return {
@@ -260,7 +259,7 @@ def _half_json(goal: GoalResult) -> dict[str, Any] | None:
     }
 
 
-def _evidence_json(goal: GoalResult) -> dict[str, Any] | None:
+def _evidence_json(goal: GoalResult) -> dict[str, object] | None:
     if (found := goal.evidence) is None:
         return None
     return {

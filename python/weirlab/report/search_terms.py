@@ -122,7 +122,7 @@ def _by_one_trial(goal: SearchGoal) -> bool:
 
 
 def _decision(goal: SearchGoal) -> tuple[float, float, float]:
-    """What decides about a load beside the loss ratio."""
+    """What decides about a load besides the loss ratio."""
     sum_s = goal.duration_s if goal.duration_sum_s is None else goal.duration_sum_s
     return (goal.duration_s, goal.exceed_ratio, sum_s)
 

@@ -191,7 +191,7 @@ def _acks(acks: pl.DataFrame, step_ns: int) -> pl.DataFrame:
     )
 
 
-def _packed(graph: Thinned) -> dict[str, Any]:
+def _packed(graph: Thinned) -> dict[str, object]:
     """Columns as differences from one row to the next, which are small, in bytes of seven bits."""
     segments, acks, sacks = graph.segments, graph.acks, graph.sacks
     stretch = (pl.col("to_ns") - pl.col("from_ns")).alias("to_ns")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from weirlab.plots.style import scaled
-from weirlab.report.page import Callout, Code, Column, Details, Section, Table, Text
+from weirlab.report.page import Callout, Code, Column, Details, Section, Table, Text, number
 from weirlab.results import Manifest, Provenance
 
 if TYPE_CHECKING:
@@ -174,3 +174,15 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 _MARKS = "▁▂▃▄▅▆▇█"
+
+
+def evidence_table(title: str, evidence: Sequence[Mapping[str, object]]) -> Table:
+    """Rows of evidence, which have the same columns."""
+
+    def cell(value: object) -> str:
+        return (
+            value if isinstance(value, str) else number(value if isinstance(value, int | float) else None, 7)
+        )
+
+    columns = [Column(name, numeric=not isinstance(value, str)) for name, value in evidence[0].items()]
+    return Table(title, columns, [[cell(value) for value in row.values()] for row in evidence])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from weirlab.analysis.hotspots import HotspotFacts
 from weirlab.analysis.queues import ControlledQueue
@@ -67,7 +66,7 @@ def hotspot_table(facts: Sequence[HotspotFacts]) -> Table:
     )
 
 
-def hotspot_json(facts: Sequence[HotspotFacts]) -> list[dict[str, Any]]:
+def hotspot_json(facts: Sequence[HotspotFacts]) -> list[dict[str, object]]:
     """The same as JSON values."""
     return [
         {**asdict(fact), "severity_class": fact.severity_class, "degree_class": fact.degree_class}
@@ -153,8 +152,8 @@ def stability_sentence(queues: Sequence[ControlledQueue]) -> str:
 
 
 def gain_table(queues: Sequence[ControlledQueue]) -> Table | None:
-    """The gains of BCN beside those that the rule of the text gives for the same set point and weight; None
-    without BCN."""
+    """The gains of BCN compared with those that the rule of the text gives for the same set point and
+    weight; None without BCN."""
     points = [(queue.port, queue.point) for queue in queues if isinstance(queue.point, BcnPoint)]
     if not points:
         return None
@@ -176,7 +175,7 @@ def gain_table(queues: Sequence[ControlledQueue]) -> Table | None:
     )
 
 
-def stability_json(queues: Sequence[ControlledQueue]) -> dict[str, Any]:
+def stability_json(queues: Sequence[ControlledQueue]) -> dict[str, object]:
     """The same as JSON values."""
     return {
         "queues": [
@@ -209,7 +208,7 @@ def _fields(queue: ControlledQueue) -> list[str]:
     return list(queue.point.__dataclass_fields__)
 
 
-def stability_plane(queue: ControlledQueue, axes: tuple[Axis, Axis]) -> tuple[Plot, dict[str, Any]]:
+def stability_plane(queue: ControlledQueue, axes: tuple[Axis, Axis]) -> tuple[Plot, dict[str, object]]:
     """A picture of a queue over two parameters, and its numbers."""
     plane = over_plane(queue, axes)
     x, y = axes
@@ -330,7 +329,7 @@ def _parameter_table(hardest: BcnPoint) -> Table:
     )
 
 
-def rank_json(scenario: Scenario, queues: list[ControlledQueue]) -> dict[str, Any]:
+def rank_json(scenario: Scenario, queues: list[ControlledQueue]) -> dict[str, object]:
     """The same as JSON values."""
     lines = rank_queues(scenario, queues)
     hardest = lines[0].queue.point

@@ -5,8 +5,7 @@ One file: each block is a function of one trace, in the order of the page.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -29,16 +28,16 @@ from weirlab.report.page import (
     percent,
 )
 from weirlab.report.sequence import sequence_block
-from weirlab.report.shared import footer, provenance_section, status_callouts, time_text
+from weirlab.report.shared import evidence_table, footer, provenance_section, status_callouts, time_text
 from weirlab.results import Manifest
 from weirlab.traces import Finding, Trace, diagnose
 from weirlab.traces.coverage import Coverage, coverage
 from weirlab.traces.findings import LEAST_PACKETS
-from weirlab.traces.model import PROTOCOLS
+from weirlab.traces.model import PROTOCOLS, Row
 from weirlab.traces.summary import gap_quantiles, limits, stream_shapes
 
 _REPEATED = 10
-"""Directions of which it is told how often segments were sent again."""
+"""Directions of which it is reported how often segments were sent again."""
 
 
 def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
@@ -248,15 +247,8 @@ def _finding_block(trace: Trace, finding: Finding) -> list[Block]:
     tone: Tone = "bad" if finding.verdict == "problem" else "middling"
     blocks: list[Block] = [Callout(f"{finding.title} ({finding.kind})", f"{where}{finding.text}", tone)]
     if finding.evidence:
-        names = list(finding.evidence[0])
-        rows = [[_cell(row[name]) for name in names] for row in finding.evidence]
-        columns = [Column(name, numeric=not isinstance(finding.evidence[0][name], str)) for name in names]
-        blocks.append(Details("Evidence", [Table("Where to look", columns, rows)]))
+        blocks.append(Details("Evidence", [evidence_table("Where to look", finding.evidence)]))
     return blocks
-
-
-def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else number(value, 7)
 
 
 def detail_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[Table]:
@@ -381,7 +373,7 @@ def _streams(trace: Trace, kept: str) -> Table:
     )
 
 
-def _capture_table(facts: Mapping[str, Any]) -> Table:
+def _capture_table(facts: Row) -> Table:
     names = {
         "format": "format",
         "ending": "end of the file",

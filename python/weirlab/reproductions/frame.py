@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
+from typing_extensions import TypedDict
 
+from weirlab.documents import typed
 from weirlab.errors import InputError, UnitError
 from weirlab.execution.mapping import mapped
 from weirlab.fields.base import offered
 from weirlab.foreign import blamed
 from weirlab.records import Records, save_tables
 from weirlab.reproductions.judging import Constant, constants
-from weirlab.reproductions.verdicts import Claim, KnownMisfit, Row, Verdict
+from weirlab.reproductions.verdicts import Claim, Row, Verdict
 from weirlab.results import Manifest, Provenance, read_json, write_json
 
 Made = TypeVar("Made")
@@ -90,6 +92,16 @@ class Tally:
     def __str__(self) -> str:
         detail = f" ({self.detail})" if self.detail else ""
         return f"{self.hold} of {self.all} {self.kind} hold{detail}"
+
+
+class _Kept(TypedDict):
+    name: str
+    title: str
+    source: str
+    quick: bool
+    rows: list[Row]
+    claims: list[Claim]
+    remarks: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +176,7 @@ class Findings:
             " (quick)" if self.quick else ""
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As JSON values, verdicts included; `from_json` reads it back, but for the tables."""
         return {
             "kind": "reproduce",
@@ -176,41 +188,31 @@ class Findings:
             "summary": self.summary,
             "tallies": [asdict(tally) for tally in self.tallies],
             "constants": [asdict(constant) for constant in self.constants],
-            "rows": [
-                {
-                    **asdict(row),
-                    "difference": row.difference,
-                    "straw_man": self.straw(row),
-                    "verdict": row.verdict,
-                }
-                for row in self.rows
-            ],
-            "claims": [{**asdict(claim), "verdict": claim.verdict} for claim in self.claims],
+            "rows": self.row_documents(),
+            "claims": self.claim_documents(),
             "remarks": list(self.remarks),
         }
 
+    def row_documents(self) -> list[dict[str, object]]:
+        """The rows as JSON values, verdicts included."""
+        return [
+            {
+                **asdict(row),
+                "difference": row.difference,
+                "straw_man": self.straw(row),
+                "verdict": row.verdict,
+            }
+            for row in self.rows
+        ]
+
+    def claim_documents(self) -> list[dict[str, object]]:
+        """The claims as JSON values, verdicts included."""
+        return [{**asdict(claim), "verdict": claim.verdict} for claim in self.claims]
+
     @classmethod
-    def from_json(cls, content: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> Findings:
+    def from_json(cls, content: Mapping[str, object], tables: Mapping[str, pl.DataFrame]) -> Findings:
         """Read what `to_json` wrote. Verdicts are worked out anew."""
-
-        def without(entry: Mapping[str, Any], *names: str) -> dict[str, Any]:
-            return {name: value for name, value in entry.items() if name not in names}
-
-        rows = []
-        for entry in content["rows"]:
-            known = entry["known"]
-            fields = without(entry, "difference", "straw_man", "verdict", "known")
-            rows.append(Row(**fields, known=KnownMisfit(**known) if known else None))
-        return cls(
-            name=content["name"],
-            title=content["title"],
-            source=content["source"],
-            quick=content["quick"],
-            rows=rows,
-            claims=[Claim(**without(entry, "verdict")) for entry in content["claims"]],
-            remarks=content["remarks"],
-            tables=tables,
-        )
+        return cls(tables=tables, **typed(_Kept, content))
 
     def save(self, directory: Path, provenance: Provenance) -> None:
         """Write `result.json`, the tables and the manifest into `directory`."""

@@ -1,7 +1,7 @@
 """Rows and claims of a reproduction, and how each came out.
 
-A row is a published number beside ours: how near they must be follows from the errors of both and from the
-rounding of the print (`judging` makes the rows). A claim is a statement, whether it holds
+A row is a published number compared with ours: how near they must be follows from the errors of both and
+from the rounding of the print (`judging` makes the rows). A claim is a statement, whether it holds
 here, and the evidence.
 
 | verdict | means | fails |
@@ -60,7 +60,7 @@ class KnownMisfit:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A published number beside ours."""
+    """A published number compared with ours."""
 
     name: str
     published: float

@@ -5,7 +5,7 @@
     scenario.resolve().spec_json
 
 Reading order: `file.document` (YAML with places), `model` (the sections, a room each), `file.problems` and
-`checks` (what is wrong, in words), `traffic.flows` and `resolve` (what the simulator is told).
+`checks` (what is wrong, in words), `traffic.flows` and `resolve` (the spec for the simulator).
 """
 
 from __future__ import annotations

@@ -9,30 +9,43 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Literal, TypedDict, Union, get_args, get_origin
 
 from weirlab.fields.base import Model, Named, kind_of
 from weirlab.scenario.model import Scenario
 
 FILE = Path(__file__).resolve().parent / "fields.json"
+
+
+class Held(TypedDict, total=False):
+    """What a field may hold."""
+
+    words: list[str]
+    of: dict[str, str]
+    """Models by kind."""
+    each: Held
+    """What each entry by name holds."""
+
+
 _WITHOUT = {"weirlab", "name", "description"}
 
 
-def _described(annotation: Any, found: dict[type[Model], None]) -> dict[str, Any]:
-    """What a field may hold: `words`, models `of` kinds, and for entries by name what each holds (`each`)."""
+def _described(annotation: object, found: dict[type[Model], None]) -> Held:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _described(arguments[0], found)
     if origin is Named:
         return {"each": _described(arguments[0], found)}
     if origin in (Union, UnionType):
-        whole: dict[str, Any] = {}
+        whole: Held = {}
         for part in arguments:
-            for key, value in _described(part, found).items():
-                before = whole.get(key)
-                whole[key] = (
-                    value if before is None else before | value if isinstance(value, dict) else before + value
-                )
+            held = _described(part, found)
+            if "words" in held:
+                whole["words"] = whole.get("words", []) + held["words"]
+            if "of" in held:
+                whole["of"] = whole.get("of", {}) | held["of"]
+            if "each" in held:
+                whole["each"] = held["each"]
         return whole
     if origin is Literal:
         return {"words": [str(word) for word in arguments]}
@@ -44,10 +57,10 @@ def _described(annotation: Any, found: dict[type[Model], None]) -> dict[str, Any
     return {}
 
 
-def fields() -> dict[str, dict[str, Any]]:
+def fields() -> dict[str, dict[str, Held]]:
     """Of each model its fields, as files call them."""
     left: dict[type[Model], None] = {Scenario: None}
-    models: dict[str, dict[str, Any]] = {}
+    models: dict[str, dict[str, Held]] = {}
     while left:
         model = next(iter(left))
         del left[model]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -20,7 +19,7 @@ from weirlab.scenario.model import VERSION, Origin, Scenario, split_path
 MAX_ANCESTORS = 20
 
 
-def load(path: str | Path, assign: Mapping[str, Any] | None = None) -> Scenario:
+def load(path: str | Path, assign: Mapping[str, object] | None = None) -> Scenario:
     """The scenario in the file `path`, with other values at the dotted paths of `assign`. The name of a
     ready-made scenario will do.
 
@@ -29,19 +28,19 @@ def load(path: str | Path, assign: Mapping[str, Any] | None = None) -> Scenario:
     return _scenario(_inherited(document.read(scenario_file(path)), ()), assign or {})
 
 
-def loads(text: str, assign: Mapping[str, Any] | None = None, *, file: str = "<text>") -> Scenario:
+def loads(text: str, assign: Mapping[str, object] | None = None, *, file: str = "<text>") -> Scenario:
     """The scenario in `text`; `file` is what its problems call it, and where `extends` is looked for from."""
     return _scenario(_inherited(document.parse(text, file), ()), assign or {})
 
 
-def assigned(scenario: Scenario, assignments: Mapping[str, Any]) -> Scenario:
+def assigned(scenario: Scenario, assignments: Mapping[str, object]) -> Scenario:
     """`scenario` with other values; see `Scenario.assign`."""
     if scenario._origin.tree.value:
         return _scenario(scenario._origin.tree, assignments, scenario)
     return _scenario(Node.of(scenario.dump()), assignments)
 
 
-def build(scenario: Scenario, sections: Mapping[str, Any]) -> None:
+def build(scenario: Scenario, sections: Mapping[str, object]) -> None:
     """Give a scenario that is being made in Python its sections. Raises ScenarioError."""
     try:
         Scenario.__pydantic_validator__.validate_python(dict(sections), self_instance=scenario)
@@ -52,7 +51,7 @@ def build(scenario: Scenario, sections: Mapping[str, Any]) -> None:
         raise ScenarioError(problems)
 
 
-def _scenario(tree: Node, assignments: Mapping[str, Any], near: Scenario | None = None) -> Scenario:
+def _scenario(tree: Node, assignments: Mapping[str, object], near: Scenario | None = None) -> Scenario:
     problems: list[Problem] = []
     for path, value in assignments.items():
         try:
@@ -85,7 +84,7 @@ def _validated(tree: Node, near: Scenario | None = None) -> Scenario:
     return scenario
 
 
-def _shared(entries: Mapping[str, Node], near: Scenario) -> dict[str, Any]:
+def _shared(entries: Mapping[str, Node], near: Scenario) -> dict[str, object]:
     before = near._origin.tree.value
     assert isinstance(before, dict)
     return {
@@ -98,7 +97,7 @@ _MODELS = frozenset(Scenario.model_fields) - {"weirlab", "name", "description"}
 
 
 def _further(tree: Node, error: ValidationError) -> list[Problem]:
-    """Faults of the sections that `error` does not concern, so that all are told at once."""
+    """Faults of the sections that `error` does not concern, so that all are reported at once."""
     broken = {str(fault["loc"][0]) for fault in error.errors()}
     assert isinstance(tree.value, dict)
     sound = {key: entry for key, entry in tree.value.items() if key not in broken}

@@ -110,7 +110,7 @@ class Scenario(Model):
 
     _origin: Origin = PrivateAttr(default_factory=lambda: Origin(Node({}, NOWHERE)))
 
-    def __init__(self, **sections: Any) -> None:
+    def __init__(self, **sections: object) -> None:
         """Made in Python as a file is written: sections as dicts and quantities as text, or as the types of
         the modules of `weirlab.scenario` (such as `network.Star`) and of `weirlab.units`. `weirlab` may be
         left out.
@@ -135,12 +135,12 @@ class Scenario(Model):
             return "bulk"
         return "emulate" if isinstance(self.testbed, Netns) and self.testbed.on_path else "run"
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> dict[str, object]:
         """The scenario in full, defaults included, as plain data that `Scenario` and YAML files take."""
         plain = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         return {key: _kind_first(value) for key, value in plain.items()}
 
-    def _given(self) -> dict[str, Any]:
+    def _given(self) -> dict[str, object]:
         """The same without what was not given when it was made."""
         plain = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
         return {key: _kind_first(value) for key, value in plain.items()}
@@ -173,7 +173,7 @@ class Scenario(Model):
 
     def fields_at(self, path: tuple[str | int, ...]) -> list[str]:
         """Names, as in a file, of the fields of the part at `path`; none where no model is there."""
-        part: Any = self
+        part: object = self
         for step in path:
             if isinstance(part, Model):
                 fields = type(part).model_fields
@@ -195,12 +195,12 @@ class Scenario(Model):
         place = self._origin.tree.nearest(path).place
         return Problem(message, path=join_path(path), file=place.file, line=place.line, column=place.column)
 
-    def replace(self, **sections: Any) -> Scenario:
+    def replace(self, **sections: object) -> Scenario:
         """This scenario with other sections, such as `replace(name="longer", run={"duration": "20 ms"})`. To
         change one value within a section, see `assign`. Raises ScenarioError."""
         return self.assign(sections)
 
-    def assign(self, assignments: Mapping[str, Any]) -> Scenario:
+    def assign(self, assignments: Mapping[str, object]) -> Scenario:
         """This scenario with other values at some dotted paths; None removes what is there.
 
         Values are what a file would hold: text such as `20 ms`, numbers, lists, mappings, or the types that
@@ -246,12 +246,12 @@ _Plain.yaml_implicit_resolvers = {
 }
 
 
-def _texts(value: Any) -> Any:
+def _texts(value: object) -> object:
     """`value` with all scalars as the text that a file has."""
     return Node.of(value).plain()
 
 
-def _kind_first(value: Any) -> Any:
+def _kind_first(value: object) -> object:
     """`value` with `kind` before the other entries of each mapping, as people write it."""
     if isinstance(value, list):
         return [_kind_first(item) for item in value]

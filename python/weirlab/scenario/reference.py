@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 
@@ -65,7 +65,7 @@ _MODULES = (
     traffic,
 )
 
-_SCALARS: list[tuple[Any, str]] = [
+_SCALARS: list[tuple[object, str]] = [
     (units.Span, "time"),
     (values.PositiveSpan, "time > 0"),
     (units.Size, "size"),
@@ -128,7 +128,7 @@ def _fields(described: type[Model], without: type[Model] = Model) -> Iterator[st
         yield from ("| field | value | default | meaning |", "|---|---|---|---|", *rows, "")
 
 
-def _value(hint: Any, place: str) -> str:
+def _value(hint: object, place: str) -> str:
     """What may stand for a value of this type."""
     for known, text in _SCALARS:
         if hint == known:

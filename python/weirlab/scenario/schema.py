@@ -41,10 +41,10 @@ class _Generator(GenerateJsonSchema):
         return made
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> dict[str, object]:
     """The JSON schema (draft 2020-12) of a scenario file."""
     full = _tidy(Scenario.model_json_schema(schema_generator=_Generator))
-    models: dict[str, Any] = full["$defs"]
+    models: dict[str, object] = full["$defs"]
     root = {key: full[key] for key in ("properties", "required", "additionalProperties")}
     loose = _loosened(root)
     loose["properties"]["extends"] = _EXTENDS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
@@ -288,7 +288,7 @@ def _read_address(value: str) -> str:
         raise UnitError(f"write an IPv4 address, such as '16.0.0.1' (got '{value}')") from None
 
 
-_ADDRESS: dict[str, Any] = {"type": "string", "format": "ipv4", "examples": ["16.0.0.1"]}
+_ADDRESS: dict[str, object] = {"type": "string", "format": "ipv4", "examples": ["16.0.0.1"]}
 Address = Annotated[Text, AfterValidator(_read_address), WithJsonSchema(_ADDRESS)]
 
 
@@ -336,7 +336,7 @@ def _read_host(value: str) -> str:
     return value
 
 
-_HOST: dict[str, Any] = {"type": "string", "pattern": r"^[^-\s][^\s]*$", "examples": ["far.example.net"]}
+_HOST: dict[str, object] = {"type": "string", "pattern": r"^[^-\s][^\s]*$", "examples": ["far.example.net"]}
 Host = Annotated[Text, AfterValidator(_read_host), WithJsonSchema(_HOST)]
 
 

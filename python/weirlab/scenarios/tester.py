@@ -1,4 +1,4 @@
-"""A tester for the testbed `command`: it is told a load and a duration, and prints what became of the frames.
+"""A tester for the testbed `command`: it receives a load and a duration, and prints what became of them.
 
 Replace `measure` with what drives your generator. This one only claims to send: its device carries 1 Mframe/s
 and loses the rest, and a trial takes no time. Run by search-command.yaml.

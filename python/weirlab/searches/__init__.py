@@ -1,4 +1,4 @@
-"""Searches for rates: algorithms that ask for trials and are told the results, their log and the loop that
+"""Searches for rates: algorithms that ask for trials and receive the results, their log and the loop that
 drives them. A controller decides loads (`controller`), `controlled` makes a search of it, `runner` drives it
 on a testbed."""
 

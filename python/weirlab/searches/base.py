@@ -1,4 +1,4 @@
-"""What a search is: it asks for a trial and is told the result. It owns no loop and reads no clock."""
+"""What a search is: it asks for a trial and receives the result. It owns no loop and reads no clock."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ class Search(Protocol):
 
     def settings(self) -> Mapping[str, object]:
         """Everything that decides which trials it asks for, as JSON values. Two searches with equal settings
-        that are told the same trials ask the same."""
+        that receive the same trials ask the same."""
         ...
 
     def ask(self) -> TrialSpec | None:

@@ -1,12 +1,12 @@
 """Short trials that a lower bound has to pass where a single full one made it: `mlr` with these.
 
-A lower bound that one trial made is tested again by a short one where that is cheap beside the final trials.
-On a device that has contradicted itself a load has to pass short trials before its full one, and again when
-it has become a lower bound: a single pass near the knee of such a device is luck. A looser goal asks for one
-more before the full one for each goal that is stricter: where every trial runs to its end, those made for the
-stricter goals test the looser ones, too; ended early they say nothing of them. A full trial that nearly
-failed, and lost more than the short ones there, is repeated in full. Goals with an exceed ratio repeat their
-trials anyway.
+A lower bound that one trial made is tested again by a short one where that is cheap compared with the final
+trials. On a device that has contradicted itself a load has to pass short trials before its full one, and
+again when it has become a lower bound: a single pass near the knee of such a device is luck. A looser goal
+asks for one more before the full one for each goal that is stricter: where every trial runs to its end, those
+made for the stricter goals test the looser ones, too; ended early they say nothing of them. A full trial that
+nearly failed, and lost more than the short ones there, is repeated in full. Goals with an exceed ratio repeat
+their trials anyway.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Checked(Mlr):
         return passed < self._checks + stricter and self._has_contradicted_itself()
 
     def _check_of(self, place: int) -> Wish | None:
-        """A short trial at a lower bound that a single one made, where that costs little beside the final
-        trials, or where the device has contradicted itself."""
+        """A short trial at a lower bound that a single one made, where that costs little compared with the
+        final trials, or where the device has contradicted itself."""
         lower, _ = self._bounds(place)
         goal, initial_s = self.goals[place], self._initial_s(place)
         if lower is None or lower.beyond_tester or not self._may_check(place):

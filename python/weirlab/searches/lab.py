@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
@@ -38,7 +38,7 @@ from weirlab.searches.evidence import Stationarity
 from weirlab.searches.goals import preset
 from weirlab.searches.lab_devices import Family
 from weirlab.searches.lab_files import Known, blamed, known
-from weirlab.searches.lab_kept import Searches
+from weirlab.searches.lab_kept import Row, Searches
 from weirlab.searches.lab_peer import MlrSearchLibrary
 from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.devices import Device
@@ -134,7 +134,7 @@ def compare(
         for device in experiment.devices
         for seed in range(experiment.first_seed, experiment.first_seed + experiment.searches)
     ]
-    with Searches(kept, asdict(experiment), _SCHEMA) as log:
+    with Searches(kept, asdict(experiment)) as log:
         missing = []
         for cell in cells:
             names = [name for name in experiment.controllers if not log.rows(cell, name)]
@@ -315,7 +315,7 @@ def drawn(device: Device | Family, seed: int) -> Device:
     return device(random.Random(f"device {seed}")) if callable(device) else device
 
 
-def _cell(experiment: Experiment, work: _Work) -> list[dict[str, Any]]:
+def _cell(experiment: Experiment, work: _Work) -> list[Row]:
     """The rows of some searches on one device with one set of goals and one seed."""
     device_name, goals_name, seed = work.device, work.goals, work.seed
     controllers, devices, own = _names(experiment)
@@ -329,7 +329,7 @@ def _cell(experiment: Experiment, work: _Work) -> list[dict[str, Any]]:
             work.truths[goal.name] if goal.name in work.truths else truth_fps(device, goal, loads, seed)
             for goal in goals
         ]
-    rows = []
+    rows: list[Row] = []
     for name in work.controllers:
         bed = DeviceTestbed(
             device, seed=seed, overhead_s=experiment.overhead_s, detection_s=experiment.detection_s
@@ -357,7 +357,11 @@ def _cell(experiment: Experiment, work: _Work) -> list[dict[str, Any]]:
                     "goal": goal.name,
                     "time_s": time_s,
                     "trials": trials,
-                    **each._asdict(),
+                    "lower_fps": lower_fps,
+                    "upper_fps": each.upper_fps,
+                    "regular": each.regular,
+                    "marked": each.marked,
+                    "told": each.told,
                     "wrong": _is_wrong(each, truth, experiment.width),
                     "truth_fps": truth,
                     "lower_error": None if lower_fps is None or truth is None else lower_fps / truth - 1.0,

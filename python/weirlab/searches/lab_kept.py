@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+
+from typing_extensions import TypedDict
 
 import weirlab
+from weirlab.documents import typed
 from weirlab.journal import Journal, JournalKind
 
 _KIND = JournalKind("weirlab_lab", 2, "log of the laboratory", "comparison")
@@ -20,7 +22,31 @@ _CODE = ("searches", "testbed")
 
 Cell = tuple[str, str, int]
 """Device, set of goals and seed."""
-Row = Mapping[str, Any]
+
+
+class Row(TypedDict):
+    """What a controller found for one goal of a search; columns of the table."""
+
+    controller: str
+    device: str
+    goals: str
+    seed: int
+    goal: str
+    time_s: float
+    trials: int
+    lower_fps: float | None
+    upper_fps: float | None
+    regular: bool
+    marked: bool
+    told: bool
+    wrong: bool
+    truth_fps: float | None
+    lower_error: float | None
+    retest_failure: float | None
+
+
+class _Entry(TypedDict):
+    goals: list[Row]
 
 
 class Searches:
@@ -28,22 +54,16 @@ class Searches:
 
     Use it in a `with` statement."""
 
-    def __init__(self, file: Path | None, experiment: Mapping[str, Any], columns: Collection[str]) -> None:
+    def __init__(self, file: Path | None, experiment: Mapping[str, object]) -> None:
         """Raises InputError where the file is none of the kind, is being written by another process, or holds
-        searches under other conditions or by other code: what is compared would not be comparable.
-
-        Args:
-            columns: Of every row.
-        """
-        self._columns = set(columns)
+        searches under other conditions or by other code: what is compared would not be comparable."""
         self._rows: dict[tuple[Cell, str], list[Row]] = {}
         self._truths: dict[Cell, dict[str, float | None]] = {}
         self._journal: Journal[list[Row]] | None = None
         if file is not None:
-            own = experiment["file"]
             about = {
                 **{name: experiment[name] for name in _CONDITIONS},
-                "file": None if own is None else Path(own).read_text(),
+                "file": None if experiment["file"] is None else Path(str(experiment["file"])).read_text(),
                 "code": _code(),
             }
             self._journal = Journal(file, _KIND, about, self._rows_of, reuse_empty=True)
@@ -74,12 +94,9 @@ class Searches:
                 self._journal.append({"goals": search})
             self._take(search)
 
-    def _rows_of(self, entry: Mapping[str, Any]) -> list[Row]:
+    def _rows_of(self, entry: Mapping[str, object]) -> list[Row]:
         """The rows of a line."""
-        rows: list[Row] = entry["goals"]
-        for row in rows:
-            if odd := self._columns ^ set(row):
-                raise ValueError(f"{min(odd)!r} is missing or unknown")
+        rows = typed(_Entry, entry)["goals"]
         if not rows:
             raise ValueError("a search without goals")
         return rows

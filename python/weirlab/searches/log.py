@@ -12,37 +12,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
+from weirlab.documents import section, typed
 from weirlab.journal import Journal, JournalKind, read_journal
-from weirlab.testbed.base import Direction, Trial, TrialSpec
+from weirlab.testbed.base import Trial, TrialSpec
 
 FORMAT = 1
 """Version of the log. A reader refuses any other."""
 
 
-def _filled(kept: Mapping[str, Any]) -> dict[str, Any]:
+def _filled(kept: Mapping[str, object]) -> dict[str, object]:
     """What an earlier version kept of a search, with its scenario as this version has it."""
     from weirlab.scenario import Scenario
 
-    about = kept["about"]
-    return {**kept, "about": {**about, "scenario": Scenario(**about["scenario"]).dump()}}
+    about = section(kept, "about")
+    return {**kept, "about": {**about, "scenario": Scenario(**section(about, "scenario")).dump()}}
 
 
 _KIND = JournalKind("weirlab_trials", FORMAT, "trial log", "search", _filled)
 
 
-def trial_to_json(trial: Trial) -> dict[str, Any]:
+def trial_to_json(trial: Trial) -> dict[str, object]:
     """A trial as JSON values. ``trial_from_json`` gives an equal one back: no figure is rounded."""
     return {**asdict(trial), "per_direction": [asdict(each) for each in trial.per_direction]}
 
 
-def trial_from_json(content: Mapping[str, Any]) -> Trial:
-    """The trial that ``trial_to_json`` wrote. Raises TypeError, KeyError or WeirlabError when it is none."""
-    spec = TrialSpec(**content["spec"])
-    directions = tuple(Direction(**each) for each in content.get("per_direction", ()))
-    rest = {name: value for name, value in content.items() if name not in ("spec", "per_direction")}
-    return Trial(spec=spec, per_direction=directions, **rest)
+def trial_from_json(content: object) -> Trial:
+    """The trial that ``trial_to_json`` wrote. Raises ValueError or WeirlabError when it is none."""
+    return typed(Trial, content)
 
 
 def read_trials(path: Path) -> list[Trial]:
@@ -82,7 +79,7 @@ class TrialLog:
         )
 
 
-def _trial_of(entry: Mapping[str, Any]) -> Trial | None:
+def _trial_of(entry: Mapping[str, object]) -> Trial | None:
     """The trial of a line; None of a failure."""
     if "trial" in entry:
         return trial_from_json(entry["trial"])

@@ -6,10 +6,10 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from weirlab.documents import section
 from weirlab.errors import RunFailed
 from weirlab.execution import Watch
 from weirlab.execution.batches import digest
@@ -24,9 +24,9 @@ from weirlab.store import Row, Store
 from weirlab.testbed import open_testbed
 
 
-def plan_of(document: Mapping[str, Any]) -> SearchesPlan:
+def plan_of(document: Mapping[str, object]) -> SearchesPlan:
     """The plan that a document describes."""
-    return SearchesPlan(loads(document["scenario"], file="the plan"))
+    return SearchesPlan(loads(str(document["scenario"]), file="the plan"))
 
 
 class SearchesPlan:
@@ -39,7 +39,7 @@ class SearchesPlan:
         self.replicates = scenario.study.replicates
         self.order = np.arange(len(self.searches) // self.replicates)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """See `weirlab.execution.Plan`."""
         return {"kind": "searches", "name": self.scenario.name, "scenario": self.scenario.as_written()}
 
@@ -79,7 +79,7 @@ class _Point:
     def _key(self) -> str:
         dump = self._searches[0].scenario.dump()
         asked = {name: part for name, part in dump.items() if name not in ("name", "description")}
-        asked["run"] = {name: part for name, part in asked["run"].items() if name != "seed"}
+        asked["run"] = {name: part for name, part in section(asked, "run").items() if name != "seed"}
         return digest("search", json.dumps(asked, sort_keys=True))
 
     def key(self, replicate: int) -> tuple[str, int]:

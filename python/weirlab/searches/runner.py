@@ -55,9 +55,9 @@ def run_search(
     A trial whose testbed fails (TestbedError) is tried once more; a second failure ends the search.
 
     Args:
-        search: A fresh search: one that was told nothing.
+        search: A fresh search: one that has received nothing.
         testbed: Where the trials are made. It stays open.
-        log: Where trials are kept. If it exists, its trials are told to the search first and not repeated.
+        log: Where trials are kept. If it exists, its trials are given to the search first and not repeated.
         about: What else must agree for a log to be resumed, as JSON values: the resolved scenario, say.
         on_begin: Called once, before the first trial, when the log was opened and found to fit.
         on_progress: Called at the beginning, after every trial and after every failure.

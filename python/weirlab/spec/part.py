@@ -44,7 +44,7 @@ class _Frozen:
     # Where it comes from lies beside the fields, so that these are the JSON as they are.
     __slots__ = ("__dict__", "origin")
 
-    _defaults: ClassVar[Mapping[str, Any]] = {}
+    _defaults: ClassVar[Mapping[str, object]] = {}
     _names: ClassVar[frozenset[str]] = frozenset()
     _renamed: ClassVar[bool] = False
 
@@ -178,7 +178,7 @@ class Runs(Sequence[int]):
         return f"Runs({self.entries()})"
 
 
-def _fields(part: object) -> dict[str, Any] | list[int | list[int]]:
+def _fields(part: object) -> dict[str, object] | list[int | list[int]]:
     """The fields of a part as they are called in JSON."""
     if isinstance(part, Runs):
         return part.entries()

@@ -167,7 +167,7 @@ def cpu_percent(cpu_s: float, wall_s: float) -> float:
 
 @dataclass(frozen=True)
 class CpuCost:
-    """CPU against goodput, both ways in which it is told; their R^2 are different numbers."""
+    """CPU against goodput, both ways in which it is reported; their R^2 are different numbers."""
 
     proportion: Proportion
     """% = alpha x goodput; `factor` is alpha."""

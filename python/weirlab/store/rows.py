@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import polars as pl
 
@@ -23,7 +22,9 @@ COUNTS = (
 ENDED = ("ok", "impossible")
 """What need not be tried again."""
 
-PROVENANCE = {
+_Types = Mapping[str, pl.DataType | type[pl.DataType]]
+
+PROVENANCE: _Types = {
     "origin": pl.String,
     "started": pl.Datetime("ms", "UTC"),
     "seconds": pl.Float64,
@@ -34,7 +35,7 @@ which call of which process asked for it. No part of what was found."""
 
 _MEASURES = pl.List(pl.Struct({"measure": pl.String, "value": pl.Float64, "unit": pl.String}))
 
-SCHEMA: dict[str, Any] = {
+SCHEMA: _Types = {
     "plan": pl.String,
     "point": pl.UInt32,
     "replicate": pl.UInt32,
@@ -64,7 +65,7 @@ class Row:
     status: str = "ok"
     reason: str = ""
     counts: Mapping[str, int | None] = field(default_factory=dict)
-    measures: Sequence[Mapping[str, Any]] = ()
+    measures: Sequence[Mapping[str, object]] = ()
     """Mappings with `measure`, `value` and `unit`."""
     document: str | None = None
     """What is found besides numbers, as JSON."""
@@ -75,7 +76,7 @@ class Row:
 def frame_of(rows: Iterable[Row], plan: str, origin: str, sitting: str) -> pl.DataFrame:
     """The rows as a table of the store."""
     rows = list(rows)
-    columns: dict[str, Any] = {
+    columns: dict[str, object] = {
         "plan": [plan] * len(rows),
         **{
             name: [getattr(row, name) for row in rows]

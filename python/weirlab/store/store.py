@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -108,14 +107,14 @@ class Store:
 
     # --- documents
 
-    def keep(self, folder: str, document: Mapping[str, Any]) -> str:
+    def keep(self, folder: str, document: Mapping[str, object]) -> str:
         """Write a document into `plans` or `origins`, unless it is there; its id."""
         content = json.dumps(document, sort_keys=True, allow_nan=False, separators=(",", ":")).encode()
         name = hashlib.sha256(content).hexdigest()[:16]
         self._place.put_new(f"{folder}/{name}.json", content)
         return name
 
-    def document(self, folder: str, name: str) -> dict[str, Any]:
+    def document(self, folder: str, name: str) -> dict[str, object]:
         """A document by its id. Raises InputError where it is missing or damaged."""
         path = f"{folder}/{name}.json"
         try:
@@ -124,7 +123,7 @@ class Store:
             raise InputError(f"{self.url}/{path}: there is no such document") from None
         if hashlib.sha256(content).hexdigest()[:16] != name:
             raise InputError(f"{self.url}/{path}: damaged: its content does not fit its name")
-        found: dict[str, Any] = json.loads(content)
+        found: dict[str, object] = json.loads(content)
         return found
 
     def documents(self, folder: str) -> list[str]:

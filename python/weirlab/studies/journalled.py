@@ -4,28 +4,42 @@ continued."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, NotRequired
 
 import polars as pl
+from typing_extensions import TypedDict
 
+from weirlab.documents import section, typed
 from weirlab.journal import JournalKind, read_journal
 from weirlab.measures.rows import FRAMES
 from weirlab.results import read_json
 from weirlab.scenario import Scenario
 from weirlab.scenario.plan.combinations import Impossible, level_names
 
+if TYPE_CHECKING:
+    from weirlab.studies.contests import Finalist, Standing
+    from weirlab.studies.sequential import Reached
+
 _LOG = "points.jsonl"
-_IMPOSSIBLE = "impossible.json"
+IMPOSSIBLE = "impossible.json"
 
 
-def _filled(about: Mapping[str, Any]) -> dict[str, Any]:
+def _filled(about: Mapping[str, object]) -> dict[str, object]:
     """What must agree with the files next to it, as this version has it."""
-    return {**about, "scenario": Scenario(**about["scenario"]).dump()}
+    return {**about, "scenario": Scenario(**section(about, "scenario")).dump()}
 
 
 _KIND = JournalKind("weirlab_points", 1, "log of points", "study", _filled)
+
+
+@dataclass(frozen=True)
+class _Measure:
+    measure: str
+    replicate: int
+    value: float | None
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -35,7 +49,7 @@ class _Outcome:
     point: int
     levels: Mapping[str, str]
     runs: Sequence[Mapping[str, int]]
-    measures: Sequence[Mapping[str, Any]]
+    measures: Sequence[_Measure]
 
 
 def is_one(directory: Path) -> bool:
@@ -43,21 +57,52 @@ def is_one(directory: Path) -> bool:
     return (directory / _LOG).exists()
 
 
-def read(directory: Path, scenario: Scenario, seeds: Sequence[int]) -> dict[str, Any]:
+class Decided(TypedDict, total=False):
+    """The fields of a `Study` that follow from how its replicates were asked for."""
+
+    reached: tuple[Reached, ...]
+    standings: tuple[Standing, ...]
+    finalists: tuple[Finalist, ...]
+
+
+class Found(Decided):
+    """The fields of a `Study` that its results say."""
+
+    planned: int
+    points: pl.DataFrame
+    runs: pl.DataFrame
+    measures: pl.DataFrame
+    impossible: tuple[Impossible, ...]
+    failures: NotRequired[pl.DataFrame]
+    kept: NotRequired[int]
+
+
+class _Listed(TypedDict):
+    combinations: tuple[Impossible, ...]
+
+
+def impossible_in(directory: Path) -> tuple[Impossible, ...]:
+    """Combinations that a study lists as impossible."""
+    path = directory / IMPOSSIBLE
+    return typed(_Listed, read_json(path))["combinations"] if path.exists() else ()
+
+
+def read(directory: Path, scenario: Scenario, seeds: Sequence[int]) -> Found:
     """The fields of a `Study` that the log knows. Raises InputError where it is damaged, or is that of other
     files."""
     assert scenario.study is not None
     names = level_names(scenario)
     identity = {"scenario": scenario.dump(), "seed": seeds[0], "replicates": len(seeds)}
     outcomes = read_journal(directory / _LOG, _KIND, _Reader(names, seeds), identity)
-    path = directory / _IMPOSSIBLE
-    listed = read_json(path)["combinations"] if path.exists() else []
-    impossible = tuple(Impossible(**each) for each in listed)
+    impossible = impossible_in(directory)
     many = sum(1 for _ in scenario.study.combinations())
+    tables = _tables(scenario, outcomes)
     return {
         "planned": len(names) - len(impossible) * (len(names) // many),
         "impossible": impossible,
-        **_tables(scenario, outcomes),
+        "points": tables["points"],
+        "runs": tables["runs"],
+        "measures": tables["measures"],
     }
 
 
@@ -69,11 +114,11 @@ class _Reader:
         self._seeds = list(seeds)
         self._seen: set[int] = set()
 
-    def __call__(self, entry: Mapping[str, Any]) -> _Outcome:
+    def __call__(self, entry: Mapping[str, object]) -> _Outcome:
         """Raises ValueError, TypeError or KeyError when it is none."""
-        outcome = _Outcome(**entry)
+        outcome = typed(_Outcome, entry)
         number = outcome.point
-        if type(number) is not int or not 0 <= number < len(self._levels):
+        if not 0 <= number < len(self._levels):
             raise ValueError(f"point {number!r}, but the study has points 0 to {len(self._levels) - 1}")
         if number in self._seen:
             raise ValueError(f"point {number} for the second time")
@@ -85,22 +130,13 @@ class _Reader:
             raise ValueError(f"point {number}: the replicates are not those of the study")
         for row in outcome.runs:
             counts = [*(row[name] for name in _COUNTS), *(row[name] for name in _BACK if name in row)]
-            if any(type(count) is not int or count < 0 for count in counts):
+            if any(count < 0 for count in counts):
                 raise ValueError(f"point {number}: a count that is none, in {row}")
-        for row in outcome.measures:
-            _check_measure(row, len(self._seeds))
+        for measure in outcome.measures:
+            if not 0 <= measure.replicate < len(self._seeds):
+                raise ValueError(f"measure {measure.measure} of replicate {measure.replicate}")
         self._seen.add(number)
         return outcome
-
-
-def _check_measure(row: Mapping[str, Any], replicates: int) -> None:
-    """Raises ValueError or KeyError when a row of measures cannot have been written."""
-    name, replicate, value, unit = (row[name] for name in ("measure", "replicate", "value", "unit"))
-    number = value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
-    if not (number and isinstance(name, str) and isinstance(unit, str)):
-        raise ValueError(f"not a measure: {row}")
-    if type(replicate) is not int or not 0 <= replicate < replicates:
-        raise ValueError(f"measure {name} of replicate {replicate!r}")
 
 
 _COUNTS = ["events", *FRAMES]
@@ -131,7 +167,7 @@ def _tables(scenario: Scenario, outcomes: Sequence[_Outcome]) -> dict[str, pl.Da
             schema={"point": pl.UInt32, **dict.fromkeys(run_columns, pl.UInt64)},
         ),
         "measures": pl.DataFrame(
-            [{"point": outcome.point, **row} for outcome in ordered for row in outcome.measures],
+            [{"point": outcome.point, **asdict(row)} for outcome in ordered for row in outcome.measures],
             schema=measure_schema,
         ),
     }

@@ -7,10 +7,11 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from typing_extensions import TypedDict
 
+from weirlab.documents import typed
 from weirlab.errors import InputError, ScenarioError, UnsupportedError
 from weirlab.evaluation import measured
 from weirlab.execution import Watch
@@ -59,10 +60,16 @@ def refuse_others(scenario: Scenario) -> None:
         raise UnsupportedError([scenario.problem(what, message)])
 
 
-def plan_of(document: Mapping[str, Any]) -> RunsPlan:
+def plan_of(document: Mapping[str, object]) -> RunsPlan:
     """The plan that a document describes."""
-    scenario = loads(document["scenario"], file="the plan")
-    return RunsPlan(scenario, int(document["seed"]), int(document["replicates"]))
+    told = typed(_Document, document)
+    return RunsPlan(loads(told["scenario"], file="the plan"), told["seed"], told["replicates"])
+
+
+class _Document(TypedDict):
+    scenario: str
+    seed: int
+    replicates: int
 
 
 _STRIDE = 1_000_000
@@ -169,7 +176,7 @@ class RunsPlan:
         """Of each combination of the factors the names of its levels, and what conditions may speak of."""
         return [(names, self._study.known(names, levels)) for _, names, levels in self._combinations]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """See `weirlab.execution.Plan`."""
         return {
             "kind": "runs",
@@ -218,7 +225,7 @@ class RunsPlan:
         combination = number % self._base_points // self._rows
         base = self._at(combination) if self._rows > 1 else None
         design, row = self._study.design, self._row(number)
-        changes: dict[str, Any] = design.changes(row) if isinstance(design, Optimise) else dict(row)
+        changes: dict[str, object] = design.changes(row) if isinstance(design, Optimise) else dict(row)
         if base is None:
             base, changes = self._base, self._changes(combination) | changes
         seeds = self.seeds
@@ -229,7 +236,7 @@ class RunsPlan:
                 changes["run.duration"] = str(stage.duration)
         return _RunsPoint(number, base.assign(changes) if changes else base, seeds)
 
-    def _changes(self, combination: int) -> dict[str, Any]:
+    def _changes(self, combination: int) -> dict[str, object]:
         levels: Sequence[Level] = self._combinations[combination][2]
         return {path: value for level in levels for path, value in level.assignments.items()}
 
@@ -284,7 +291,7 @@ class _RunsPoint:
         seeds = [self._seeds[replicate] for replicate in replicates]
         records = simulate(self.scenario, seeds, threads=1, progress=watch)
         counts = frame_sums(records)
-        found: dict[int, list[dict[str, Any]]] = {place: [] for place in range(len(seeds))}
+        found: dict[int, list[dict[str, object]]] = {place: [] for place in range(len(seeds))}
         values = measured(records, self.scenario)
         for measure, replicate, value, unit in values.iter_rows():
             found[replicate].append({"measure": measure, "value": value, "unit": unit})

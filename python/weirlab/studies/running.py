@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from weirlab.documents import section
 from weirlab.errors import InputError, Interrupted, RunFailed, WeirlabError
 from weirlab.execution import NO_LIMITS, Carried, Executor, Limits, Need, carry
 from weirlab.files import locked_directory
@@ -21,8 +21,9 @@ from weirlab.store import Store, engine
 from weirlab.studies import journalled
 from weirlab.studies.asking import asking_of
 from weirlab.studies.intervals import Intervals
+from weirlab.studies.journalled import IMPOSSIBLE
 from weirlab.studies.plan import RunsPlan
-from weirlab.studies.study import ABOUT, IMPOSSIBLE, Study, about_in, found_in
+from weirlab.studies.study import ABOUT, Asked, Study, about_in, found_in
 from weirlab.working import at_work, left_over
 
 _MANY = 100
@@ -63,8 +64,8 @@ def run_study(
         store: A path or URL of results that studies share. Default: one of its own in `directory`.
         limits: What one run may need.
         overrides: The changes of a command line, to be noted.
-        progress: Told how much of how much is done.
-        judge: Told after a pilot what a large study will need; may raise.
+        progress: Called with how much of how much is done.
+        judge: Called after a pilot with what a large study will need; may raise.
 
     Raises:
         ScenarioError, UnsupportedError: A point is not legal, or cannot be run. Nothing was run then.
@@ -134,7 +135,7 @@ def run_study(
         except BaseException as error:
             journal(f"ended: {error}")
             status: Status = "interrupted" if isinstance(error, Interrupted) else "failed"
-            with suppress(WeirlabError):  # on a full disk, what went wrong first is what is told
+            with suppress(WeirlabError):  # on a full disk, what went wrong first is what is reported
                 manifest.ended(status, str(error)).write(directory)
             raise
     return study
@@ -222,7 +223,11 @@ def _opened(directory: Path, plan: RunsPlan, store: str | Path | None) -> Iterat
     except OSError as error:
         raise InputError(f"{directory}: cannot make this directory: {error.strerror}") from error
     with locked_directory(directory):
-        asked = {"scenario": plan.scenario.dump(), "seed": plan.seeds[0], "replicates": len(plan.seeds)}
+        asked: Asked = {
+            "scenario": plan.scenario.dump(),
+            "seed": plan.seeds[0],
+            "replicates": len(plan.seeds),
+        }
         place = "store" if store is None else str(Store.open(store, create=True).url)
         if (directory / ABOUT).exists():
             about = about_in(directory)
@@ -243,7 +248,7 @@ def _opened(directory: Path, plan: RunsPlan, store: str | Path | None) -> Iterat
         yield kept
 
 
-def _refuse_another(directory: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def _refuse_another(directory: Path, before: Asked, now: Asked) -> None:
     """Raises InputError unless a study is the one that was begun there, or an extension of it."""
     with suppress(ValueError, TypeError, KeyError, WeirlabError):  # defaults of what is new since
         before = {**before, "scenario": Scenario(**before["scenario"]).dump()}
@@ -256,25 +261,29 @@ def _refuse_another(directory: Path, before: Mapping[str, Any], now: Mapping[str
     )
 
 
-def _extends(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+def _extends(before: Asked, now: Asked) -> bool:
     """Whether all points and replicates of a study are among those of another."""
     if before["seed"] != now["seed"] or before["replicates"] > now["replicates"]:
         return False
     then, here = before["scenario"], now["scenario"]
     if {**then, "study": None} != {**here, "study": None}:
         return False
-    old, new = dict(then["study"]), dict(here["study"])
-    for each in (old, new):
-        for free in ("replicates", "until", "compare", "where", "halving"):
-            each.pop(free, None)
-        if (each.get("design") or {}).get("kind") == "optimise":
-            more = ("generations", "most", "finalists", "verdict")
-            each["design"] = {name: value for name, value in each["design"].items() if name not in more}
-    levels, more = old.pop("factors", {}), new.pop("factors", {})
-    return old == new and all(
-        factor in more and all(more[factor].get(name) == value for name, value in some.items())
-        for factor, some in levels.items()
+    more = section(here, "study", "factors")
+    return _fixed(then) == _fixed(here) and all(
+        factor in more and section(levels).items() <= section(more, factor).items()
+        for factor, levels in section(then, "study", "factors").items()
     )
+
+
+def _fixed(scenario: Mapping[str, object]) -> dict[str, object]:
+    """What of a study must stay when it is extended, but for its factors."""
+    free = {"replicates", "until", "compare", "where", "halving", "factors"}
+    fixed = {name: value for name, value in section(scenario, "study").items() if name not in free}
+    design = section(fixed, "design")
+    if design.get("kind") == "optimise":
+        more = {"generations", "most", "finalists", "verdict"}
+        fixed["design"] = {name: value for name, value in design.items() if name not in more}
+    return fixed
 
 
 class _Journal:

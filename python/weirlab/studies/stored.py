@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -40,7 +39,7 @@ def studies_in(store: Store) -> pl.DataFrame:
     """One row for each plan and engine: `study` (its name), `plan` (its id), `engine`, `stale` (whether
     another engine than this one made the results), `planned`, `done` and `failed` runs, and `seconds` that
     they took in all."""
-    found: list[dict[str, Any]] = []
+    found: list[dict[str, object]] = []
     plans = {name: store.document("plans", name) for name in store.documents("plans")}
     seen = set()
     for made_by in store.engines():
@@ -100,7 +99,9 @@ def asked(store: Store, query: str, *, stale: bool = False) -> pl.DataFrame:
     if "studies" in words:
         tables["studies"] = studies_in(store)
     if any(name in words for name in ("runs", "measures", "levels")):
-        names = {each: store.document("plans", each).get("name", "?") for each in store.documents("plans")}
+        names = {
+            each: str(store.document("plans", each).get("name", "?")) for each in store.documents("plans")
+        }
         rows = _rows(store, names, stale=stale, measured="measures" in words)
         tables["runs"] = rows.drop("measures", strict=False)
         if "measures" in words:
@@ -150,7 +151,7 @@ def _levels(store: Store, names: dict[str, str], rows: pl.DataFrame) -> pl.DataF
     return pl.DataFrame(found, schema=schema, orient="row")
 
 
-def _planned(document: dict[str, Any]) -> int | None:
+def _planned(document: dict[str, object]) -> int | None:
     if document.get("kind") != "runs":
         return None
     plan = plan_of(document)

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from typing_extensions import TypedDict
 
+from weirlab.documents import typed
 from weirlab.errors import InputError
 from weirlab.journal import first_difference
 from weirlab.records import save_tables
@@ -22,11 +24,11 @@ from weirlab.store import COUNTS, Store
 from weirlab.studies import journalled
 from weirlab.studies.asking import asking_of
 from weirlab.studies.contests import Contested, Finalist, Standing
+from weirlab.studies.journalled import Decided, Found, impossible_in
 from weirlab.studies.plan import RunsPlan, plan_of
 from weirlab.studies.sequential import Reached, Sequential
 
 ABOUT = "study.json"
-IMPOSSIBLE = "impossible.json"
 FAILURES = {"point": pl.UInt32, "replicate": pl.UInt32, "status": pl.String, "reason": pl.String}
 """Columns of runs that gave no result."""
 _MEASURES = {
@@ -139,22 +141,44 @@ class Study:
         save_tables(tables, directory)
 
 
-def about_in(directory: Path) -> dict[str, Any]:
-    """What `study.json` says: `id`, `plan`, `store` and `engine`. Raises InputError."""
+class Asked(TypedDict):
+    """What was asked for."""
+
+    scenario: Mapping[str, object]
+    seed: int
+    replicates: int
+
+
+class About(TypedDict):
+    """What `study.json` says."""
+
+    weirlab_study: int
+    id: str
+    engine: str
+    store: str
+    plan: Mapping[str, object]
+    asked: Asked
+
+
+def about_in(directory: Path) -> About:
+    """What `study.json` says. Raises InputError."""
     about = read_json(directory / ABOUT)
     if about.get("weirlab_study") != 2:
         raise InputError(
             f"{directory / ABOUT}: of another version of weirlab ({about.get('weirlab_study')!r})"
         )
-    return about
+    try:
+        return typed(About, about)
+    except ValueError as error:
+        raise InputError(f"{directory / ABOUT}: damaged: {error}") from error
 
 
-def store_of(directory: Path, about: Mapping[str, Any]) -> str:
+def store_of(directory: Path, about: About) -> str:
     """The place of its store. One in the directory of the study may be moved with it."""
-    return str(directory / "store") if about["store"] == "store" else str(about["store"])
+    return str(directory / "store") if about["store"] == "store" else about["store"]
 
 
-def found_in(store: Store, plan: RunsPlan, name: str, engine: str, sitting: str = "") -> dict[str, Any]:
+def found_in(store: Store, plan: RunsPlan, name: str, engine: str, sitting: str = "") -> Found:
     """The fields of a `Study` that a store knows of a plan; those `kept` of which a sitting made nothing."""
     columns = ["point", "replicate", "seed", "status", "reason", *COUNTS, "measures", "document", "sitting"]
     rows = store.rows(plan=name, made_by=engine, columns=columns)
@@ -204,11 +228,11 @@ def found_in(store: Store, plan: RunsPlan, name: str, engine: str, sitting: str 
     }
 
 
-def asked_of(plan: RunsPlan, rows: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Any]]:
+def asked_of(plan: RunsPlan, rows: pl.DataFrame) -> tuple[pl.DataFrame, Decided]:
     """How many replicates each point is to have, by what is there (columns `point asked`), and what else was
     decided by it, as fields of a `Study`."""
     counts = np.full(len(plan.order), plan.replicates)
-    decided: dict[str, Any] = {}
+    decided: Decided = {}
     asking = asking_of(plan)
     if asking is not None:
         asking.read(rows.filter(pl.col("status").is_in(["ok", "impossible"])))
@@ -216,31 +240,33 @@ def asked_of(plan: RunsPlan, rows: pl.DataFrame) -> tuple[pl.DataFrame, dict[str
     if isinstance(asking, Sequential):
         decided["reached"] = tuple(asking.reached())
     elif isinstance(asking, Contested):
-        decided |= {"standings": tuple(asking.standings), "finalists": tuple(asking.finalists)}
+        decided = {"standings": tuple(asking.standings), "finalists": tuple(asking.finalists)}
     schema = {"point": pl.UInt32, "asked": pl.Int64}
     return pl.DataFrame({"point": plan.order, "asked": counts}, schema=schema), decided
 
 
-def _saved(tables: Path, directory: Path, plan: RunsPlan) -> dict[str, Any]:
+def _saved(tables: Path, directory: Path, plan: RunsPlan) -> Found:
     """The same from the tables of a study that is complete."""
-    found: dict[str, Any] = {}
+    found: dict[str, pl.DataFrame] = {}
     for name in ("points", "runs", "measures"):
         try:
             found[name] = pl.read_parquet(tables / f"{name}.parquet")
         except (pl.exceptions.PolarsError, OSError) as error:
             raise InputError(f"{tables / name}.parquet: not a table that can be read: {error}") from error
-    impossible = (
-        read_json(directory / IMPOSSIBLE)["combinations"] if (directory / IMPOSSIBLE).exists() else []
-    )
-    found |= contest_saved(tables, plan) if plan.stages else _decided_in(found, plan)
+    decided = contest_saved(tables, plan) if plan.stages else _decided_in(found, plan)
     return {
-        **found,
         "planned": found["points"].height,
-        "impossible": tuple(Impossible(**one) for one in impossible),
+        "points": found["points"],
+        "runs": found["runs"],
+        "measures": found["measures"],
+        "failures": pl.DataFrame(schema=FAILURES),
+        "kept": 0,
+        "impossible": impossible_in(directory),
+        **decided,
     }
 
 
-def _decided_in(found: Mapping[str, pl.DataFrame], plan: RunsPlan) -> dict[str, Any]:
+def _decided_in(found: Mapping[str, pl.DataFrame], plan: RunsPlan) -> Decided:
     """How precise points became, from the tables."""
     study = plan.scenario.study
     if study is None or study.until is None:
@@ -291,11 +317,11 @@ def apart_in(scenario: Scenario) -> tuple[str, ...]:
     return section.contest.apart if isinstance(section.contest, Halving) else tuple(section.factors)
 
 
-def _numbers(row: Standing | Finalist) -> dict[str, Any]:
+def _numbers(row: Standing | Finalist) -> dict[str, object]:
     return {name: value for name, value in vars(row).items() if name != "levels"}
 
 
-def contest_saved(tables: Path, plan: RunsPlan) -> dict[str, Any]:
+def contest_saved(tables: Path, plan: RunsPlan) -> Decided:
     """The fields of a `Study` that the tables of a contest hold."""
     found: dict[str, list[Any]] = {}
     for name, kind in (("rounds", Standing), ("verdict", Finalist)):

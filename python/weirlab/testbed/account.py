@@ -79,7 +79,7 @@ class MachineAccount:
     softirq_ran_s: Mapping[int, float] = field(default_factory=dict)
     """The same, how long that thread ran. Interrupts do most of the work without it."""
     waiting_s: float | None = None
-    """How long at least one program of the machine was ready and waited for a CPU. None: not told."""
+    """How long at least one program of the machine was ready and waited for a CPU. None: not known."""
     own_s: float = 0.0
     """CPU time of this process, and of those that it started and that have ended."""
     waits_s: Mapping[str, float] = field(default_factory=dict)
@@ -211,7 +211,7 @@ def thread_waits(process: int | None = None, proc: Path = PROC) -> dict[int, flo
 
 
 def frequencies(proc: Path = PROC) -> dict[int, float]:
-    """Clock rate of each CPU now [Hz], as the kernel says; a virtual machine is told a constant. Empty where
+    """Clock rate of each CPU now [Hz], as the kernel says; a virtual machine sees a constant. Empty where
     it does not say."""
     found, cpu = {}, None
     for line in _text(proc / "cpuinfo").splitlines():

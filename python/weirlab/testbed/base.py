@@ -116,7 +116,7 @@ class Trial:
     """One-way delay percentiles by name: ``p50 p90 p99 p99.9 min max``. Empty where it was not measured."""
     stopped_early: bool = False
     """Whether the loss budget ended the trial. The loss ratio is then a lower bound."""
-    per_direction: Sequence[Direction] = ()
+    per_direction: tuple[Direction, ...] = ()
     """The counts of each direction, where the testbed can tell them apart. Their sums are those of the
     trial."""
     facts: Mapping[str, float | int | str | None] = field(default_factory=dict)

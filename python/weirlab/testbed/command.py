@@ -89,7 +89,7 @@ class CommandTestbed:
             run: The program and its arguments, with fields in braces. No shell is involved.
             directory: Where it runs; a program given by a relative path is looked for there. None: where we
             are.
-            settle_s: What the program is told to wait after the last frame before it counts.
+            settle_s: What the program has to wait after the last frame before it counts.
             grace_s: How much longer than the trial's duration the program may take.
             mix: Frame sizes with their weights. None: those of the trials.
 
@@ -110,8 +110,8 @@ class CommandTestbed:
         self._watchdog = Watchdog()
 
     def refuses(self, scenario: Scenario) -> list[Problem]:
-        """All but a constant load: a program is told loads, durations and frame sizes, nothing else. And what
-        is wrong with the program itself."""
+        """All but a constant load: a program receives loads, durations and frame sizes, nothing else. And
+        what is wrong with the program itself."""
         return refusals(scenario)
 
     def run(self, scenario: Scenario, *, seeds: Sequence[int]) -> Run:  # noqa: ARG002 (the protocol's name)

@@ -7,21 +7,12 @@ import contextlib
 import json
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import ImpossibleTrial
 from weirlab.testbed.base import Direction, Trial, TrialSpec
 
-if TYPE_CHECKING:
-    pass
-
-
 _TOLERANCE = 0.005
-
-
 """Share by which a program may round the load that it was asked for."""
-
-
 _COUNTS = (
     "sent_frames",
     "received_frames",
@@ -42,8 +33,6 @@ _MARKS = {codecs.BOM_UTF8: "UTF-8", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UT
 
 
 _MOST_TOLD = 300
-
-
 """Letters of an answer that a message repeats."""
 
 
@@ -61,7 +50,7 @@ def readable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-def answer_of(output: bytes) -> dict[str, Any]:
+def answer_of(output: bytes) -> dict[str, object]:
     def refuse(constant: str) -> float:
         raise AnswerError(f"printed {constant}, which is not a number")
 
@@ -100,7 +89,7 @@ def _why_no_object(output: bytes, text: str) -> str:
     return f"printed no JSON object, but {text[:80]!r}"
 
 
-def trial_of(spec: TrialSpec, answer: Mapping[str, Any], took_s: float, errors: str) -> Trial:
+def trial_of(spec: TrialSpec, answer: Mapping[str, object], took_s: float, errors: str) -> Trial:
     counts = {name: _count(name, answer[name]) for name in _COUNTS if name in answer}
     for name in ("sent_frames", "received_frames"):
         if name not in counts:
@@ -110,12 +99,13 @@ def trial_of(spec: TrialSpec, answer: Mapping[str, Any], took_s: float, errors: 
     if not isinstance(stopped_early, bool):
         raise AnswerError(f"printed {stopped_early!r} for stopped_early, which is true or false")
     latency, skewed = _latency(answer)
-    facts = _mapping("facts", answer)
-    for name, fact in facts.items():
+    facts: dict[str, float | int | str | None] = {}
+    for name, fact in _mapping("facts", answer).items():
         if not isinstance(fact, float | int | str | None):
             raise AnswerError(f"printed for facts.{name} what is neither text nor number")
         if isinstance(fact, int) and abs(fact) >= 2**63:
             raise AnswerError(f"printed {str(fact)[:40]} for facts.{name}, which is too large")
+        facts[name] = fact
     if stopped_early and "intended_frames" not in counts:
         raise AnswerError(
             "printed stopped_early without intended_frames: how many frames it intended until it stopped"
@@ -181,7 +171,7 @@ def _refuse_another_trial(trial: Trial) -> None:
             )
 
 
-def _directions(answer: Mapping[str, Any]) -> tuple[Direction, ...]:
+def _directions(answer: Mapping[str, object]) -> tuple[Direction, ...]:
     """What a program says of each direction; nothing where it does not tell them apart."""
     found = []
     for name, counts in _mapping("directions", answer).items():
@@ -209,7 +199,7 @@ def _number(name: str, value: object) -> float:
     raise AnswerError(f"printed {str(value)[:40]!r} for {name}, which is a number")
 
 
-def _latency(answer: Mapping[str, Any]) -> tuple[dict[str, float], str]:
+def _latency(answer: Mapping[str, object]) -> tuple[dict[str, float], str]:
     """Delay percentiles; none, and why, where the clocks of the program cannot be right. The counts of the
     trial do not depend on them."""
     found = {
@@ -221,7 +211,7 @@ def _latency(answer: Mapping[str, Any]) -> tuple[dict[str, float], str]:
     return found, ""
 
 
-def _mapping(name: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+def _mapping(name: str, answer: Mapping[str, object]) -> dict[str, object]:
     value = answer.get(name, {})
     if not isinstance(value, dict):
         raise AnswerError(f"printed {str(value)[:40]!r} for {name}, which is a JSON object")

@@ -18,7 +18,6 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
 
 from weirlab.errors import InputError, MissingCapability, TestbedError
 from weirlab.scenario.network.path import Line, PathPlan
@@ -107,10 +106,10 @@ def _microseconds(ps: int) -> str:
 class KernelReport:
     """What the kernel counted."""
 
-    queues: tuple[dict[str, Any], ...]
-    """As `tc -s -j qdisc` tells it, with the hop, the direction and the place of each queue."""
+    queues: tuple[dict[str, object], ...]
+    """As `tc -s -j qdisc` reports it, with the hop, the direction and the place of each queue."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """As JSON values."""
         return {"with": "netem", "queues": list(self.queues)}
 
@@ -227,7 +226,7 @@ def _add_netem(device: str, arguments: Sequence[str]) -> None:
     _tc(["qdisc", "replace", "dev", device, "root", "netem", *arguments])
 
 
-def _statistics(device: str) -> list[dict[str, Any]]:
+def _statistics(device: str) -> list[dict[str, object]]:
     answer = json.loads(_tc(["-s", "-j", "qdisc", "show", "dev", device]) or "[]")
     return [row for row in answer if row.get("kind") == "netem"]
 

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from weirlab import _core
 from weirlab.errors import MissingCapability, TestbedError
@@ -103,7 +103,7 @@ class EmulatedPath:
         self._names = [*path.hops, *path.hosts]
         self._ends = self._joints()
         self._report: PathReport | None = None
-        self._outcome: dict[str, Any] = {}
+        self._outcome: _core.Emulated | None = None
         self._failure: BaseException | None = None
         self._drops: list[dict[str, tuple[int, int]]] | None = None
         self._meters = _core.Meters(len(self._names))
@@ -333,7 +333,7 @@ class EmulatedPath:
             "strips_window_scale": hop.strips_window_scale,
         }
 
-    def _emulate(self, emulate: Callable[[], dict[str, Any]]) -> None:
+    def _emulate(self, emulate: Callable[[], _core.Emulated]) -> None:
         try:
             self._outcome = emulate()
         except BaseException as error:
@@ -341,6 +341,7 @@ class EmulatedPath:
 
     def _report_of(self, drops: list[dict[str, tuple[int, int]]]) -> PathReport:
         outcome = self._outcome
+        assert outcome is not None
         reports = []
         for line in outcome["lines"]:
             hop, direction = line["hop"], line["direction"]

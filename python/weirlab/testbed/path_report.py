@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from weirlab.testbed.account import MachineAccount
 
-if TYPE_CHECKING:
-    pass
-
-
 LATENESS_EDGES_S = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1)
-
-
 """Upper ends of the bins in which lateness is counted; one more bin holds what is later."""
 
 
 LEAST_FOR_P99 = 100
-
-
 """Packets, for a 99th percentile that is not the latest of them alone."""
-
-
 EMULATOR = "the emulator"
 
 
@@ -35,7 +24,7 @@ class LineReport:
     direction: str
     """``forward`` (from near to far) or ``backward``."""
     name: str
-    """What its chance depends on, beside the seed."""
+    """What its chance depends on, besides the seed."""
     line: str
     """The direction as the compiled core takes it, as JSON."""
     counts: Mapping[str, int]
@@ -50,7 +39,7 @@ class LineReport:
     """Percentiles of how late packets were written; None without any."""
     lateness_counts: tuple[int, ...]
     """Packets by lateness, in bins that end at `LATENESS_EDGES_S`, and beyond."""
-    record: Mapping[str, Any]
+    record: Mapping[str, object]
     """Recorded arrivals and what became of them, as arrays; times in ps since the start."""
 
     @property
@@ -136,7 +125,7 @@ class PathReport:
                 found.append(f"{place}: {line.counts[count]} {words}")
         return found
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The report without the records, as JSON values."""
         return {
             "real_time": self.real_time,

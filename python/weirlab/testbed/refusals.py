@@ -23,7 +23,7 @@ Refusal = tuple[tuple[str, ...], str]
 
 
 def only_the_load(scenario: Scenario, what: str) -> list[Problem]:
-    """Every part of ``scenario`` that a testbed cannot honour which is told loads, durations and frame sizes
+    """Every part of ``scenario`` that a testbed cannot honour which receives loads, durations and frame sizes
     and nothing else. ``what`` is its name in the messages."""
     return [scenario.problem_at(path, message) for path, message in _refusals(scenario, what)]
 

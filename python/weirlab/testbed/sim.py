@@ -244,7 +244,7 @@ def _of_traffic(records: Records, table: str, traffic: str) -> pl.DataFrame:
 
 
 def _directions(records: Records, flows: pl.DataFrame) -> tuple[Direction, ...]:
-    """The counts of each flow, as far as few enough to be told one by one."""
+    """The counts of each flow, as far as few enough to be listed one by one."""
     if len(flows) > _MOST_DIRECTIONS:
         return ()
     named = flows.join(records["flow_names"], on="flow").sort("flow")

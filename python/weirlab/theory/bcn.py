@@ -10,7 +10,8 @@ belongs to, which is r p times a second for each flow:
 
 at N r = mu, q = Qeq. Both are L(s) = K (1 + T s) e^(-s tau) / s^2, and the sign of Fb chooses between them:
 with no delay, the queue passes from one to the other every half turn, and each turn shrinks where both loops
-are stable. With a delay both margins are needed and the worse one is told; that they suffice is no theorem.
+are stable. With a delay both margins are needed and the worse one is reported; that they suffice is no
+theorem.
 
 Source: Lu 2006; ZRL benchmark, equations 1 to 10. DEVIATION: equation 3 of the benchmark prints
 '+ w dq/dt', which equation 4 and the algorithm contradict; both terms have the same sign here.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 from weirlab.heavy import np
 from weirlab.theory.bcn import BcnPoint
@@ -74,9 +74,7 @@ def margin_plane(
             raise ValueError(f"'{name}' is none of {', '.join(point.__dataclass_fields__)}")
     if x[0] == y[0]:
         raise ValueError(f"a plane has two parameters (got '{x[0]}' twice)")
-    values = [[value(_with(point, {x[0]: at_x, y[0]: at_y})) for at_x in x[1]] for at_y in y[1]]
+    values = [
+        [value(type(point)(**asdict(point) | {x[0]: at_x, y[0]: at_y})) for at_x in x[1]] for at_y in y[1]
+    ]
     return Plane(np.asarray(x[1], float), np.asarray(y[1], float), np.asarray(values, float))
-
-
-def _with(point: P, changes: dict[str, Any]) -> P:
-    return replace(point, **changes)

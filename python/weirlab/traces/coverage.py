@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from weirlab.traces.capture import cut_text, merged_connections, opaque
-from weirlab.traces.directions import Row, round_trip_ps
+from weirlab.traces.directions import round_trip_ps
 from weirlab.traces.findings import FLOWS, KINDS, LEAST_PACKETS, judged
 from weirlab.traces.limits import LEAST_MS, LEAST_ROUNDS, long_enough
-from weirlab.traces.model import PROTOCOLS, Trace
+from weirlab.traces.model import PROTOCOLS, Row, Trace
 
 
 @dataclass(frozen=True)

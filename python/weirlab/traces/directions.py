@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.traces.model import Finding, Trace
+from weirlab.traces.model import Finding, Row, Trace, Verdict
 from weirlab.traces.remedies import HARMLESS, REMEDIES
 
 EVIDENCE = 10
@@ -30,18 +30,15 @@ _BACK = 0.05
 """Share of the bytes that must go the other way for its queue to matter."""
 _PORT = r":\d+$"
 
-Row = Mapping[str, Any]
-"""A row of `Trace.flows`."""
-
 
 def finding_of(
     row: Row,
     kind: str,
-    verdict: Any,
+    verdict: Verdict,
     title: str,
     text: str,
     values: Mapping[str, float],
-    evidence: Sequence[Mapping[str, Any]] = (),
+    evidence: Sequence[Mapping[str, object]] = (),
     remedy: str = "",
 ) -> Finding:
     remedy = remedy or (verdict == "notice" and HARMLESS.get(kind)) or REMEDIES.get(kind, "")
@@ -199,7 +196,7 @@ def application_ratio(row: Row) -> float:
     return min(max(row["idle_ps"], row["application_ps"]) / active, 1.0) if active else 0.0
 
 
-def interval_rows(rows: pl.DataFrame, *columns: str) -> list[dict[str, Any]]:
+def interval_rows(rows: pl.DataFrame, *columns: str) -> list[dict[str, object]]:
     """Some intervals as evidence, spread over all."""
     step = max(1, rows.height // EVIDENCE)
     chosen = rows.gather_every(step).head(EVIDENCE)
@@ -209,13 +206,13 @@ def interval_rows(rows: pl.DataFrame, *columns: str) -> list[dict[str, Any]]:
     ]
 
 
-def in_units(row: Mapping[str, Any]) -> dict[str, Any]:
+def in_units(row: Row) -> dict[str, object]:
     """A row of evidence with its times in units that people read: the time of the row in s, all else in
     ms."""
     return dict(_in_unit(name, value) for name, value in row.items())
 
 
-def _in_unit(name: str, value: Any) -> tuple[str, Any]:
+def _in_unit(name: str, value: Any) -> tuple[str, object]:
     if not name.endswith("_ps"):
         return name, value
     unit, ps = ("s", 1e12) if name == "t_ps" else ("ms", 1e9)

@@ -15,7 +15,6 @@ from weirlab.traces.capture import capture_findings, merged_connections
 from weirlab.traces.directions import (
     EVIDENCE,
     LIMITED,
-    Row,
     active_ps,
     application_ratio,
     far_part,
@@ -26,7 +25,7 @@ from weirlab.traces.directions import (
 )
 from weirlab.traces.limits import limit_findings, reads_slowly
 from weirlab.traces.losses import loss_findings
-from weirlab.traces.model import Finding, Trace
+from weirlab.traces.model import Finding, Row, Trace
 from weirlab.traces.probing import probing_findings
 from weirlab.traces.remedies import STALL_REMEDIES
 

@@ -82,7 +82,7 @@ def blame(
     The likelihood is that of a Poisson process whose rate is one constant below a step and another, larger
     one, above; the step is where it is greatest. Single losses and bursts have rates of their own, since a
     queue that overflows mostly loses several packets at once and a path one here and there: a path that loses
-    at random hides no full queue beside it. Where the queue was full, how many packets an event lost is
+    at random hides no full queue. Where the queue was full, how many packets an event lost is
     evidence, too: a path loses as many whatever waits, be it one each or, in bursts, more.
 
     Source: Cox 1955, Poisson processes whose rates differ; Gilbert 1960, bursts of geometric lengths

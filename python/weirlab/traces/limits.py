@@ -9,7 +9,6 @@ import polars as pl
 
 from weirlab.traces.directions import (
     LIMITED,
-    Row,
     active_ps,
     application_ratio,
     bytes_text,
@@ -25,7 +24,7 @@ from weirlab.traces.directions import (
     share_of,
     wait_ps,
 )
-from weirlab.traces.model import Finding, Trace
+from weirlab.traces.model import Finding, Row, Trace
 
 _OFTEN = 0.25
 """A window that is never read up must stop the sender for this share of the time: what its reader takes sets

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
 from weirlab.traces.directions import (
     EVIDENCE,
     LIMITED,
-    Row,
     active_ps,
     application_ratio,
     bytes_text,
@@ -32,10 +30,10 @@ from weirlab.traces.directions import (
     waits,
 )
 from weirlab.traces.hazard import Blame, blame
-from weirlab.traces.model import Finding, Trace
+from weirlab.traces.model import Finding, Row, Trace
 
 _LOST = 0.001
-"""Share of packets sent again from which a cause is told; less is told where it is costly."""
+"""Share of packets sent again from which a cause is reported; less is reported where it is costly."""
 _COSTLY = 0.2
 """Share of the goodput that losses take, from which they are a problem."""
 _FILLS = 0.7
@@ -397,14 +395,31 @@ def _lost(trace: Trace, flows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@dataclass
+class _Event:
+    flow: int
+    before: int
+    t_ps: float
+    packets: int = 0
+    burst: int = 0
+    end: int | None = None
+    waits: list[float] = field(default_factory=list)
+
+    @property
+    def wait_ps(self) -> float | None:
+        # Of a burst that a queue cut, the first neighbours passed a full one.
+        place = max(len(self.waits) // 2, 3 * (len(self.waits) - 1) // 4)
+        return sorted(self.waits)[place] if self.waits else None
+
+
 def _events(lost: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """Losses of a direction within a round trip of the first, and those that follow without a byte that
     arrived in between, are one event: `flow`, `before`, `t_ps`, `packets`, `wait_ps` (the upper quartile;
     null where it is unknown). If it does not show which packets of a recovery were lost, that is one event,
     of whose first packet alone it is known: `burst` is 1."""
     facts = {row["flow"]: row for row in flows.iter_rows(named=True)}
-    rows: list[dict[str, Any]] = []
-    events: dict[tuple[int, int, int | None], dict[str, Any]] = {}
+    rows: list[_Event] = []
+    events: dict[tuple[int, int, int | None], _Event] = {}
     columns = ("flow", "before", "sent_ps", "beside_ps", "recovery", "start", "end")
     # Results of earlier versions lack the places.
     lost = lost.with_columns(
@@ -416,24 +431,18 @@ def _events(lost: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
         apart = (round_trip_ps(facts[flow]) or 1e11) if recovery is None else math.inf
         key = (flow, before, recovery)
         event = events.get(key)
-        follows = event is not None and recovery is None and start is not None and start == event["end"]
-        if event is None or not (follows or sent - event["t_ps"] <= apart):
-            event = {"flow": flow, "before": before, "t_ps": sent, "packets": 0, "burst": 0, "waits": []}
-            events[key] = event
+        follows = event is not None and recovery is None and start is not None and start == event.end
+        if event is None or not (follows or sent - event.t_ps <= apart):
+            event = events[key] = _Event(flow, before, sent)
             rows.append(event)
-        event["end"] = end
-        event["packets"] += 1
-        if recovery is not None and event["burst"]:
+        event.end = end
+        event.packets += 1
+        if recovery is not None and event.burst:
             continue
-        event["burst"] += 1
+        event.burst += 1
         least = facts[flow][f"{_PARTS[before]}_min_ps"]
         if beside is not None and least is not None:
-            event["waits"].append(max(beside - least, 0.0))
-    for event in rows:
-        known = event.pop("waits")
-        # Of a burst that a queue cut, the first neighbours passed a full one.
-        place = max(len(known) // 2, 3 * (len(known) - 1) // 4)
-        event["wait_ps"] = sorted(known)[place] if known else None
+            event.waits.append(max(beside - least, 0.0))
     schema = {
         "flow": pl.UInt32,
         "before": pl.UInt32,
@@ -442,7 +451,7 @@ def _events(lost: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
         "burst": pl.Int64,
         "wait_ps": pl.Float64,
     }
-    return pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
+    return pl.DataFrame({name: [getattr(row, name) for row in rows] for name in schema}, schema=schema)
 
 
 def _of_part(
@@ -521,7 +530,7 @@ def _square_root_bps(row: Row, causes: _Causes) -> float | None:
     return bound
 
 
-def _evidence(trace: Trace, row: Row, causes: _Causes, cause: str) -> list[dict[str, Any]]:
+def _evidence(trace: Trace, row: Row, causes: _Causes, cause: str) -> list[dict[str, object]]:
     """The recoveries that losses of a cause began, those with most retransmissions first."""
     recoveries = trace["recoveries"].filter(pl.col("flow") == row["flow"]).sort("t_ps")
     starts = (

@@ -11,6 +11,9 @@ import polars as pl
 Verdict = Literal["problem", "notice"]
 """`problem`: it cost throughput or time; `notice`: it explains what is seen, or may cost something."""
 
+Row = Mapping[str, Any]
+"""A row of a table, by the names of its columns."""
+
 PROTOCOLS: Mapping[int, str] = {1: "ICMP", 2: "IGMP", 6: "TCP", 17: "UDP", 58: "ICMPv6", 132: "SCTP"}
 """IP protocol numbers that have a name here."""
 
@@ -43,7 +46,7 @@ class Finding:
     """The direction of a connection; None for the whole trace."""
     values: Mapping[str, float] = field(default_factory=dict)
     """The numbers that were judged; names end in their units."""
-    evidence: Sequence[Mapping[str, Any]] = ()
+    evidence: Sequence[Mapping[str, object]] = ()
     """Where to look: rows with a time `t_s` [s] since the first frame, or since the begin of a run."""
     where: str = ""
     """The connection of a simulated run."""
@@ -65,14 +68,14 @@ class Trace:
         return self.tables[table]
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> Row:
         """What is known of the file as a whole: the row of the table `trace`."""
         return self.tables["trace"].row(0, named=True)
 
     def flows(self) -> pl.DataFrame:
         """The directions of all connections that carried something, most bytes first.
 
-        Beside the columns of the table `flows`: `name`, `active_s` (first to last data) [s], `goodput_bps`
+        Besides the columns of the table `flows`: `name`, `active_s` (first to last data) [s], `goodput_bps`
         (bytes seen for the first time over `active_s`), `retransmitted_ratio` (of packets with data on the
         wire), and `rtt_mean_ps`.
         """

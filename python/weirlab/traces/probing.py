@@ -116,7 +116,7 @@ def _heads(flow: int, streams: pl.DataFrame, line_ps_per_byte: float | None) -> 
 
 
 def _recoveries(trace: Trace, flow: int) -> Iterator[Finding]:
-    """Throughput in recoveries beside that outside of them."""
+    """Throughput in recoveries compared with that outside of them."""
     rows = trace["recoveries"].filter((pl.col("flow") == flow) & (pl.col("ended") == 1))
     facts = trace["flows"].row(by_predicate=pl.col("flow") == flow, named=True)
     whole = facts["last_data_ps"] - facts["first_data_ps"] if facts["first_data_ps"] is not None else 0

@@ -13,7 +13,7 @@ from weirlab.records import save_tables
 from weirlab.traces.model import Trace
 
 DETAILED = 6
-"""Connections whose packets are told one by one: those with most bytes."""
+"""Connections whose packets are listed one by one: those with most bytes."""
 
 CONNECTIONS = 1 << 18
 """Connections that are told apart."""
@@ -34,11 +34,11 @@ def read_trace(
     """Read a capture: pcap, pcapng or ERF, as its content says.
 
     ``every_ps`` is the length of an interval of the series [ps]. The packets of the ``detailed`` connections
-    with most payload are told one by one; a capture with more than two million rows of such packets and
+    with most payload are listed one by one; a capture with more than two million rows of such packets and
     acknowledgments is read a second time for them. ``stream_packets`` and ``link_rate_bps`` [bit/s] help to
     tell probe streams; both are found out where they are not given. At most ``connections`` are told apart,
     each of which takes about 4 kB of memory; packets of later ones are only counted. ``watch(done, total)``
-    is told how far the reading has come [bytes].
+    is called with how far the reading has come [bytes].
 
     Raises InputError with the file when it is no capture, and WeirlabError when it cannot be read.
     """

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -61,7 +60,7 @@ class ProbingSender:
     """`t_ps`, `state`: 0 when streams begin, others when they end."""
     progress: pl.DataFrame
     """`t_ps`, `acked_bytes` until then; fewer than two rows where it was not recorded."""
-    counts: Mapping[str, Any]
+    counts: Mapping[str, int]
     """As a row of `connections`."""
     resent: int | None = None
     """Retransmissions, counted segment by segment; None: unknown."""

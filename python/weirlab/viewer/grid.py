@@ -166,7 +166,7 @@ class Answer:
             for column in self.shown
         ]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The page as JSON values, in the units of the records."""
         keys = [column.key for column in self.columns]
         return {

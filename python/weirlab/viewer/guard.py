@@ -17,8 +17,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+"""Also a message: what ASGI leaves open."""
+Receive = Callable[[], Awaitable[Scope]]
+Send = Callable[[Scope], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HEADERS: Mapping[str, str] = {
@@ -142,7 +143,7 @@ async def _reply(send: Send, status: int, text: str, more: Mapping[str, str] | N
 
 
 def _with_headers(send: Send) -> Send:
-    async def sent(message: MutableMapping[str, Any]) -> None:
+    async def sent(message: Scope) -> None:
         if message["type"] == "http.response.start":
             there = {name for name, _ in message["headers"]}
             wanted = {"Content-Security-Policy": STRICT, "Cache-Control": "no-store", **HEADERS}

@@ -19,30 +19,33 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import polars as pl
+from typing_extensions import TypedDict
 
+from weirlab.documents import typed
 from weirlab.files import whole
 from weirlab.working import NOTE, work_in
 
-SCHEMA: Mapping[str, Any] = {
-    "path": pl.String,
-    "name": pl.String,
-    "kind": pl.String,
-    "status": pl.String,
-    "started": pl.String,
-    "seconds": pl.Float64,
-    "replicates": pl.Int64,
-    "host": pl.String,
-    "version": pl.String,
-    "changes": pl.String,
-    "remark": pl.String,
-    "changed_ns": pl.Int64,
-    "text": pl.String,
-}
+SCHEMA = pl.Schema(
+    {
+        "path": pl.String,
+        "name": pl.String,
+        "kind": pl.String,
+        "status": pl.String,
+        "started": pl.String,
+        "seconds": pl.Float64,
+        "replicates": pl.Int64,
+        "host": pl.String,
+        "version": pl.String,
+        "changes": pl.String,
+        "remark": pl.String,
+        "changed_ns": pl.Int64,
+        "text": pl.String,
+    }
+)
 """`started` is UTC; `text` is what words are looked for in; `changed_ns` the time of the directory."""
-VALUES: Mapping[str, Any] = {"path": pl.String, "name": pl.String, "unit": pl.String, "value": pl.Float64}
+VALUES = pl.Schema({"path": pl.String, "name": pl.String, "unit": pl.String, "value": pl.Float64})
 """What was found, a row for each measure of a run and goal of a search."""
 
 _AT_ONCE = 2000
@@ -69,7 +72,7 @@ class Folder:
     changed_ns: int
     """-1 where it has to be read again."""
     below: set[str] = field(default_factory=set)
-    row: dict[str, Any] | None = None
+    row: dict[str, object] | None = None
     """Of a result."""
 
 
@@ -88,7 +91,7 @@ class Index:
         self._folders: dict[str, Folder] = {}
         self._todo: deque[str] = deque([""])
         self._round: deque[str] = deque()
-        self._rows: dict[str, dict[str, Any] | None] = {}
+        self._rows: dict[str, dict[str, object] | None] = {}
         """Changes that are not in `frame` yet."""
         self._found: dict[str, list[tuple[str, str, float]]] = {}
         self._known: dict[str, int] = {}
@@ -181,7 +184,7 @@ class Index:
             frame, values = (pl.read_parquet(cache.with_suffix(f".{kind}")) for kind in ("frame", "values"))
         except (OSError, pl.exceptions.PolarsError):
             return
-        if dict(frame.schema) != dict(SCHEMA) or dict(values.schema) != dict(VALUES):
+        if frame.schema != SCHEMA or values.schema != VALUES:
             return
         settled = frame.filter(
             pl.col("status").is_in(["complete", "interrupted", "failed"])
@@ -292,7 +295,7 @@ def cache_for(root: Path) -> Path | None:
     return Path(base) / "weirlab" / "viewer" / digest
 
 
-Content = tuple[int, set[str], dict[str, Any] | None, list[tuple[str, str, float]]]
+Content = tuple[int, set[str], dict[str, object] | None, list[tuple[str, str, float]]]
 """When a directory changed, -1 where it may again; those below it, what result it is, and what was found."""
 
 
@@ -329,13 +332,13 @@ def _join(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
-def _without_time(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _without_time(row: Mapping[str, object] | None) -> dict[str, object] | None:
     return None if row is None else {key: value for key, value in row.items() if key != "changed_ns"}
 
 
 def _row(
     place: Path, path: str, files: Iterable[str]
-) -> tuple[dict[str, Any] | None, list[tuple[str, str, float]]]:
+) -> tuple[dict[str, object] | None, list[tuple[str, str, float]]]:
     """What a directory is, if it is a result, and what was found."""
     shown = path or "."
     if "manifest.json" in files:
@@ -360,8 +363,8 @@ def _row(
     return None, []
 
 
-def _made(shown: str, path: str, **known: Any) -> dict[str, Any]:
-    row: dict[str, Any] = {
+def _made(shown: str, path: str, **known: object) -> dict[str, object]:
+    row: dict[str, object] = {
         **dict.fromkeys(SCHEMA),
         "path": path,
         "name": shown.rpartition("/")[2],
@@ -369,13 +372,13 @@ def _made(shown: str, path: str, **known: Any) -> dict[str, Any]:
     }
     row |= known
     words = (path, row["name"], row["kind"], row["changes"], row["remark"])
-    row["text"] = " ".join(word for word in words if word).lower()
+    row["text"] = " ".join(str(word) for word in words if word).lower()
     return row
 
 
 def _of_manifest(
-    place: Path, path: str, shown: str, content: Mapping[str, Any], *, noted: bool
-) -> dict[str, Any]:
+    place: Path, path: str, shown: str, content: Mapping[str, object], *, noted: bool
+) -> dict[str, object]:
     def text(value: object) -> str | None:
         return value if isinstance(value, str) else None
 
@@ -418,24 +421,49 @@ def _seconds(started: str | None, finished: str | None) -> float | None:
     return None
 
 
-def _values(place: Path, manifest: Mapping[str, Any]) -> list[tuple[str, str, float]]:
+class _Mean(TypedDict):
+    measure: str
+    unit: str
+    mean: float | None
+
+
+class _Run(TypedDict):
+    measures: list[_Mean]
+
+
+class _Lower(TypedDict):
+    load_fps: float
+
+
+class _Goal(TypedDict):
+    name: str
+    lower: _Lower | None
+
+
+class _Search(TypedDict):
+    goals: list[_Goal]
+
+
+def _values(place: Path, manifest: Mapping[str, object]) -> list[tuple[str, str, float]]:
     """The measures of a run, and the rates of a search."""
     kind = manifest.get("kind")
     found: list[tuple[str, str, float]] = []
     if kind not in ("run", "search"):
         return found
     content = _json(place / "result.json") or {}
-    with suppress(KeyError, TypeError, AttributeError, ValueError):
+    with suppress(ValueError):
         if kind == "run":
-            rows = [(each["measure"], each["unit"], each["mean"]) for each in content["measures"]]
+            rows = [
+                (each["measure"], each["unit"], each["mean"]) for each in typed(_Run, content)["measures"]
+            ]
         else:
-            goals = [each for each in content["goals"] if each["lower"] is not None]
-            rows = [(each["name"], "frame/s", each["lower"]["load_fps"]) for each in goals]
-        found = [(str(name), str(unit), float(value)) for name, unit, value in rows if value is not None]
+            goals = typed(_Search, content)["goals"]
+            rows = [(each["name"], "frame/s", each["lower"]["load_fps"]) for each in goals if each["lower"]]
+        found = [(name, unit, value) for name, unit, value in rows if value is not None]
     return found
 
 
-def _json(path: Path) -> dict[str, Any] | None:
+def _json(path: Path) -> dict[str, object] | None:
     try:
         with path.open("rb", buffering=0) as file:  # room is made for as much as there is
             most = min(os.fstat(file.fileno()).st_size, _MOST_BYTES)

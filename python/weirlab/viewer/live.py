@@ -8,24 +8,56 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import polars as pl
 
+from weirlab.documents import typed
 from weirlab.errors import InputError, WeirlabError
 from weirlab.report.page import number, percent
 from weirlab.report.shared import display_unit, seconds_text
 from weirlab.results import Manifest
 from weirlab.working import PROGRESS, Work, work_in
 
+if TYPE_CHECKING:
+    from weirlab.campaigns.campaign import Kept
+    from weirlab.studies.study import About
+
 _ROWS = 40
 """Of the table: the newest."""
 _POINTS = 3000
 """Of a chart, of one series."""
 
-State = dict[str, Any]
+Chart = dict[str, object]
+"""See `live.js`."""
+
+
+class Shown(TypedDict):
+    """A table."""
+
+    columns: list[str]
+    rows: list[list[str]]
+
+
+class State(TypedDict):
+    """Everything that is known, as JSON values."""
+
+    status: str
+    remark: str
+    goes_on: bool
+    pid: int | None
+    sentence: str
+    done: float
+    total: float | None
+    elapsed_s: float | None
+    elapsed: str
+    left_s: float | None
+    left: str
+    table: Shown
+    charts: list[Chart]
 
 
 class Appended:
@@ -35,7 +67,7 @@ class Appended:
         self._path = path
         self._offset = 0
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[dict[str, object]]:
         with suppress(OSError), self._path.open("rb") as file:
             file.seek(self._offset)
             content = file.read()
@@ -90,11 +122,11 @@ class Live(ABC):
         """Titles, and the newest rows, the last one first."""
 
     @abstractmethod
-    def charts(self) -> list[dict[str, Any]]:
-        """See `live.js`."""
+    def charts(self) -> list[Chart]:
+        """What it shows."""
 
     def state(self) -> State:
-        """Everything, as JSON values."""
+        """Everything that is known now."""
         self._work = work_in(self.directory) or self._work
         self.look()
         if self._began_with is None:
@@ -166,6 +198,22 @@ _PARTS = {
 """Of what the progress is a part."""
 
 
+class _Point(TypedDict):
+    x: float
+    y: float
+    series: str
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """A line of `progress.jsonl`."""
+
+    done: float
+    total: float
+    elapsed_s: float
+    news: Sequence[Sequence[Any]] = ()
+
+
 class LiveProgress(Live):
     """Work whose only log says how far it is, and what was measured until then, over time."""
 
@@ -173,36 +221,39 @@ class LiveProgress(Live):
         super().__init__(directory)
         self._part = part
         self._lines = Appended(directory / PROGRESS)
-        self._last: dict[str, Any] = {}
-        self._measured: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        self._last: _Progress | None = None
+        self._measured: dict[tuple[str, str], list[_Point]] = {}
 
     def look(self) -> None:
         for entry in self._lines:
-            self._last = entry
-            self._take(entry.get("news", ()))
+            with suppress(ValueError):
+                self._last = typed(_Progress, entry)
+                self._take(self._last.news)
 
     def _take(self, news: Sequence[Sequence[Any]]) -> None:
         for what, unit, series, at_s, value in news:
-            row = {"x": at_s, "y": value, "series": series}
+            row: _Point = {"x": at_s, "y": value, "series": series}
             self._measured.setdefault((what, unit), []).append(row)
 
     @property
     def done(self) -> float:
-        return float(self._last.get("done", 0))
+        return 0.0 if self._last is None else self._last.done
 
     @property
     def total(self) -> float | None:
-        return float(self._last["total"]) if self._last else None
+        return None if self._last is None else self._last.total
 
     def left_s(self, elapsed_s: float) -> float | None:
         del elapsed_s  # that of the simulation alone counts
-        done, spent = self.done, float(self._last.get("elapsed_s", 0.0))
-        return (float(self._last["total"]) - done) * spent / done if done > 0 else None
+        last = self._last
+        return (
+            None if last is None or not last.done else (last.total - last.done) * last.elapsed_s / last.done
+        )
 
     def sentence(self) -> str:
-        if not self._last:
+        if self._last is None:
             return "started; it has not reported yet how far it is"
-        ratio = self.done / self._last["total"]
+        ratio = self.done / self._last.total
         return f"{percent(ratio)} {self._part}" if ratio < 1 else "done; being written"
 
     def table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
@@ -213,7 +264,7 @@ class LiveProgress(Live):
         ]
         return (("what", "of", "latest", "after"), rows[:_ROWS]) if rows else ((), ())
 
-    def charts(self) -> list[dict[str, Any]]:
+    def charts(self) -> list[Chart]:
         return [
             {"kind": "lines", "title": what, "x": "time [s]", "y": unit, "rows": rows[-_POINTS:]}
             for (what, unit), rows in self._measured.items()
@@ -246,11 +297,11 @@ class LiveRun(LiveProgress):
             )
         return titles, rows
 
-    def charts(self) -> list[dict[str, Any]]:
+    def charts(self) -> list[Chart]:
         kept = dict(sorted(self._counts.items())[-3:])
-        rates: list[dict[str, Any]] = []
-        drops: list[dict[str, Any]] = []
-        alive: list[dict[str, Any]] = []
+        rates: list[Chart] = []
+        drops: list[Chart] = []
+        alive: list[Chart] = []
         end = max((rows[-1][0] for rows in kept.values() if rows), default=0)
         factor, unit = display_unit("ps", end)
         for replicate, everything in kept.items():
@@ -264,7 +315,7 @@ class LiveRun(LiveProgress):
                     drops.append({**place, "y": (after[4] - before[4]) / spent_s / 1e6})
             alive += [{"x": row[0] * factor, "y": row[5], "series": series} for row in rows]
         title = f"simulated time [{unit}]"
-        charts = [
+        charts: list[Chart] = [
             {"kind": "lines", "title": "Delivered", "x": title, "y": "Gbit/s", "rows": rates},
             {"kind": "lines", "title": "Dropped", "x": title, "y": "Mframe/s", "rows": drops},
             {"kind": "lines", "title": "In queues and on links", "x": title, "y": "frames", "rows": alive},
@@ -279,6 +330,13 @@ def _thinned(rows: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
     return [*rows[::step], rows[-1]]
 
 
+class _Bounds(TypedDict):
+    x: int
+    low: float | None
+    high: float | None
+    series: str
+
+
 class LiveSearch(Live):
     """A search: bounds that close in."""
 
@@ -289,8 +347,8 @@ class LiveSearch(Live):
         self._lines = Appended(directory / "trials.jsonl")
         self._search: Any = None
         self._rows: list[list[str]] = []
-        self._trials: list[dict[str, Any]] = []
-        self._bounds: list[dict[str, Any]] = []
+        self._trials: list[_Point] = []
+        self._bounds: list[_Bounds] = []
         self._fault = ""
 
     def look(self) -> None:
@@ -375,12 +433,9 @@ class LiveSearch(Live):
         )
         return titles, self._rows[::-1][:_ROWS]
 
-    def charts(self) -> list[dict[str, Any]]:
-        def scaled(rows: Sequence[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
-            return [
-                {**row, **{name: None if row[name] is None else row[name] / 1e6 for name in names}}
-                for row in rows[-_POINTS:]
-            ]
+    def charts(self) -> list[Chart]:
+        def mega(fps: float | None) -> float | None:
+            return None if fps is None else fps / 1e6
 
         return [
             {
@@ -388,8 +443,11 @@ class LiveSearch(Live):
                 "title": "Bounds close in",
                 "x": "trial",
                 "y": "load [Mframe/s]",
-                "rows": scaled(self._trials, "y"),
-                "bounds": scaled(self._bounds, "low", "high"),
+                "rows": [{**row, "y": row["y"] / 1e6} for row in self._trials[-_POINTS:]],
+                "bounds": [
+                    {**row, "low": mega(row["low"]), "high": mega(row["high"])}
+                    for row in self._bounds[-_POINTS:]
+                ],
             }
         ]
 
@@ -437,12 +495,12 @@ class LiveSearches(Live):
         ]
         return ("search", "status", "found"), rows[:_ROWS]
 
-    def charts(self) -> list[dict[str, Any]]:
+    def charts(self) -> list[Chart]:
         going = [name for name in self._searches if self._states.get(name, "running") == "running"]
         if not going:
             return []
         found = self._searches[going[-1]].charts()
-        return [{**chart, "title": f"{going[-1]}: {chart['title'].lower()}"} for chart in found]
+        return [{**chart, "title": f"{going[-1]}: {str(chart['title']).lower()}"} for chart in found]
 
 
 class LiveStudy(Live):
@@ -455,7 +513,7 @@ class LiveStudy(Live):
         self._inside = inside
         self._plan: Any = None
         self._store: Any = None
-        self._about: dict[str, Any] = {}
+        self._about: About | None = None
         self._seen: set[str] = set()
         self._frame = pl.DataFrame()
 
@@ -464,7 +522,7 @@ class LiveStudy(Live):
         from weirlab.studies.plan import plan_of
         from weirlab.studies.study import about_in, store_of
 
-        if self._plan is None or self._plan_changed():
+        if self._about is None or self._plan_changed(self._about):
             if not (self.directory / "study.json").exists():
                 return
             self._about = about_in(self.directory)
@@ -485,9 +543,9 @@ class LiveStudy(Live):
                 ["point", "replicate"], keep="last", maintain_order=True
             )
 
-    def _plan_changed(self) -> bool:
+    def _plan_changed(self, about: About) -> bool:
         with suppress(WeirlabError, OSError):
-            return bool(about_id(self.directory) != self._about["id"])
+            return bool(about_id(self.directory) != about["id"])
         return False
 
     def _before(self) -> int:
@@ -565,7 +623,7 @@ class LiveStudy(Live):
         ]
         return titles, rows
 
-    def charts(self) -> list[dict[str, Any]]:
+    def charts(self) -> list[Chart]:
         if self._plan is None or self._frame.is_empty():
             return []
         measured = self._measured()
@@ -581,7 +639,7 @@ class LiveStudy(Live):
                 for point, _, _, value in part.iter_rows()
                 if point in levels
             ]
-            chart: dict[str, Any] = {
+            chart: Chart = {
                 "title": name,
                 "y": f"{name} [{shown}]" if shown else name,
                 "choice": name,
@@ -620,7 +678,7 @@ def about_id(directory: Path) -> str:
     """The id of the plan of a study as it is now."""
     from weirlab.studies.study import about_in
 
-    return str(about_in(directory)["id"])
+    return about_in(directory)["id"]
 
 
 class LiveCampaign(Live):
@@ -632,11 +690,12 @@ class LiveCampaign(Live):
         super().__init__(directory)
         self._lines = Appended(directory / "measurements.jsonl")
         self._plan: Any = None
-        self._entries: dict[tuple[int, int, int], dict[str, Any]] = {}
+        self._entries: dict[tuple[int, int, int], Kept] = {}
         self._is_real = False
 
     def look(self) -> None:
         from weirlab.campaigns import plan_of
+        from weirlab.campaigns.campaign import Kept
         from weirlab.scenario import load
 
         if self._plan is None:
@@ -644,10 +703,10 @@ class LiveCampaign(Live):
                 return
             self._plan = plan_of(load(self.directory / "scenario.yaml"))
         for entry in self._lines:
-            with suppress(KeyError, TypeError, IndexError):
-                place, found = entry["place"], entry["measurement"]
-                self._is_real |= found is not None and found["began"] > 0
-                self._entries[place["cycle"], place["point"], place["step"]] = _summary_of(entry)
+            with suppress(ValueError):
+                kept = typed(Kept, entry)
+                self._is_real |= kept.measurement is not None and kept.measurement.began > 0
+                self._entries[kept.place.cycle, kept.place.point, kept.place.step] = kept
 
     @property
     def done(self) -> float:
@@ -662,11 +721,13 @@ class LiveCampaign(Live):
             return None
         if not self._is_real:  # seconds are simulated ones
             return super().left_s(elapsed_s)
-        mean_s = sum(float(each["seconds"]) for each in self._entries.values()) / len(self._entries)
+        mean_s = sum(each.measurement.seconds for each in self._entries.values() if each.measurement) / len(
+            self._entries
+        )
         return (self.total - self.done) * mean_s
 
     def sentence(self) -> str:
-        failed = sum(bool(each["failure"]) for each in self._entries.values())
+        failed = sum(each.measurement is None for each in self._entries.values())
         return super().sentence() + (f", {failed} failed" if failed else "")
 
     def _levels(self, point: int) -> str:
@@ -674,31 +735,35 @@ class LiveCampaign(Live):
         return ", ".join(levels.values()) or "all"
 
     def table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-        rows = [
-            [
-                str(cycle + 1),
-                self._levels(point),
-                "–" if each["goodput"] is None else number(each["goodput"] / 1e6),
-                "–" if each["rtt"] is None else number(each["rtt"] * 1e3),
-                each["failure"] or each["doubt"] or "well",
-            ]
-            for (cycle, point, _), each in reversed(self._entries.items())
-        ]
+        rows = []
+        for (cycle, point, _), kept in reversed(self._entries.items()):
+            found, goodput, rtt = kept.measurement, _goodput_bps(kept), _rtt_s(kept)
+            how = kept.failures[-1] if found is None else "; ".join(found.degraded) or found.disturbance
+            rows.append(
+                [
+                    str(cycle + 1),
+                    self._levels(point),
+                    "–" if goodput is None else number(goodput / 1e6),
+                    "–" if rtt is None else number(rtt * 1e3),
+                    how or "well",
+                ]
+            )
         titles = ("cycle", "point", "goodput [Mbit/s]", "round-trip time [ms]", "how it went")
         return titles, rows[:_ROWS]
 
-    def charts(self) -> list[dict[str, Any]]:
+    def charts(self) -> list[Chart]:
         goodputs, delays = [], []
         factors = list(self._plan.levels[0]) if self._plan is not None and self._plan.levels else []
-        for place, ((_, point, _), each) in enumerate(self._entries.items(), start=1):
-            if each["goodput"] is not None:
+        for place, ((_, point, _), kept) in enumerate(self._entries.items(), start=1):
+            goodput, rtt = _goodput_bps(kept), _rtt_s(kept)
+            if goodput is not None:
                 levels: list[str] = list(self._plan.levels[point].values())
                 at = levels[0] if levels else place
                 series = ", ".join(levels[1:]) or "goodput"
-                goodputs.append({"x": at, "y": each["goodput"] / 1e6, "series": series})
-            if each["rtt"] is not None:
-                loaded = "loaded" if each["goodput"] is not None else "unloaded"
-                delays.append({"x": place, "y": each["rtt"] * 1e3, "series": loaded})
+                goodputs.append({"x": at, "y": goodput / 1e6, "series": series})
+            if rtt is not None:
+                loaded = "loaded" if goodput is not None else "unloaded"
+                delays.append({"x": place, "y": rtt * 1e3, "series": loaded})
         chart = {"title": "Goodput", "y": "Mbit/s", "rows": goodputs[-_POINTS:]}
         if factors:
             across = list(dict.fromkeys(level[factors[0]] for level in self._plan.levels))
@@ -718,20 +783,13 @@ class LiveCampaign(Live):
         return charts
 
 
-def _summary_of(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What is shown of a measurement."""
-    found = entry["measurement"]
+def _goodput_bps(kept: Kept) -> float | None:
+    found = None if kept.measurement is None else kept.measurement.transfer
     if found is None:
-        return {"goodput": None, "rtt": None, "seconds": 0.0, "failure": entry["failures"][-1], "doubt": ""}
-    transfer, pings = found["transfer"], found["pings"]
-    goodput = None
-    if transfer is not None:
-        streams = [each for each in transfer["streams"] if each["seconds"] > 0]
-        goodput = sum(each["received_bytes"] * 8 / each["seconds"] for each in streams)
-    return {
-        "goodput": goodput,
-        "rtt": pings["mean_s"] if pings is not None else None,
-        "seconds": found["seconds"],
-        "failure": "",
-        "doubt": "; ".join(found["degraded"]) or found.get("disturbance", ""),
-    }
+        return None
+    return sum(each.received_bytes * 8 / each.seconds for each in found.streams if each.seconds > 0)
+
+
+def _rtt_s(kept: Kept) -> float | None:
+    pings = None if kept.measurement is None else kept.measurement.pings
+    return None if pings is None else pings.mean_s

@@ -33,6 +33,7 @@ from weirlab.results import Manifest, finite, read_json
 from weirlab.viewer.grid import Answer, Column, Grid, Query, answered, grid_of, query_of
 from weirlab.viewer.guard import Guard, deed_token, new_token
 from weirlab.viewer.index import Index, cache_for
+from weirlab.viewer.live import State
 from weirlab.viewer.opened import Opened, UnknownError
 from weirlab.viewer.watching import Watcher
 from weirlab.working import stop
@@ -200,7 +201,7 @@ class Viewer:
             return _csv(pl.DataFrame(columns), path)
         return JSONResponse(finite(state))
 
-    def _state_of(self, path: str) -> dict[str, Any]:
+    def _state_of(self, path: str) -> State:
         lock, live = self.opened.live(path)
         with lock:
             state = live.state()
@@ -400,7 +401,7 @@ class Viewer:
 
     # --- how pages are made
 
-    def _answering(self, answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
+    def _answering(self, answer: Callable[[Request], Response]) -> Callable[[Request], object]:
         """What answers in a thread, and turns what goes wrong into a page."""
 
         async def answering(request: Request) -> Response:
@@ -454,7 +455,7 @@ class Viewer:
         reply.headers["Refresh"] = "1"
         return reply
 
-    def _page(self, template: str, *, status: int = 200, **words: Any) -> Response:
+    def _page(self, template: str, *, status: int = 200, **words: object) -> Response:
         nonce = secrets.token_urlsafe(16)
         policy = (
             f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; connect-src 'self'; "
@@ -466,7 +467,13 @@ class Viewer:
         )
 
     def _render(self, template: str, **words: Any) -> str:
-        known: dict[str, Any] = {"crumbs": [], "forms": [], "links": [], "choices": None, "row_links": None}
+        known: dict[str, object] = {
+            "crumbs": [],
+            "forms": [],
+            "links": [],
+            "choices": None,
+            "row_links": None,
+        }
         scripts = {name: f"/static/{name}?{digest}" for name, (_, digest, _) in self._static.items()}
         return str(
             _templates()
@@ -560,7 +567,7 @@ def serve(
         root: The directory below which they lie.
         port: 0: any that is free.
         page: The result that the address leads to; empty: the list.
-        ready: Told the address, with the token, when the server listens.
+        ready: Called with the address, with the token, when the server listens.
         needed: Asked whether the work for which the viewer was started goes on. When it does not, and no page
             is open any more, the server ends.
 
@@ -655,8 +662,8 @@ def _exported(answer: Answer | None, fault: str, form: str, name: str) -> Respon
     return Response(answer.csv(), headers=_as_file(name), media_type="text/csv; charset=utf-8")
 
 
-def _jsonable(document: dict[str, Any]) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(json.dumps(document, default=str))
+def _jsonable(document: dict[str, object]) -> dict[str, object]:
+    loaded: dict[str, object] = json.loads(json.dumps(document, default=str))
     return loaded
 
 
@@ -685,9 +692,9 @@ def _pairs(request: Request) -> list[tuple[str, str]]:
     return [(str(key), str(value)) for key, value in request.query_params.multi_items()]
 
 
-def _document(directory: Path, path: str) -> dict[str, Any]:
+def _document(directory: Path, path: str) -> dict[str, object]:
     """What is known of a result, as JSON values."""
-    found: dict[str, Any] = {"path": path}
+    found: dict[str, object] = {"path": path}
     for key, name in (("manifest", "manifest.json"), ("result", "result.json")):
         found[key] = read_json(directory / name) if (directory / name).exists() else None
     found["tables"] = sorted(file.stem for file in (directory / "tables").glob("*.parquet"))
@@ -726,7 +733,7 @@ def _quantities(directory: Path) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _differences(places: Sequence[Path]) -> list[dict[str, Any]]:
+def _differences(places: Sequence[Path]) -> list[dict[str, object]]:
     from weirlab.comparisons import compared
     from weirlab.report.compare import changes, difference_document
 

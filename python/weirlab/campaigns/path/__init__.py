@@ -7,7 +7,7 @@ Reading order: `probing` (probes and their answers), `route` (which routers answ
 
 from weirlab.campaigns.path.characterize import Characterization, Effort, Ending, characterize
 from weirlab.campaigns.path.estimate import HopEstimate, estimate
-from weirlab.campaigns.path.keeping import load_path, path_document, save_path
+from weirlab.campaigns.path.keeping import hop_documents, load_path, path_document, save_path
 from weirlab.campaigns.path.probing import Answers, Batch, LiveProber, Prober, resolve
 from weirlab.campaigns.path.reverse import WayBack, way_back
 from weirlab.campaigns.path.route import Hop, Route, find_route
@@ -27,6 +27,7 @@ __all__ = [
     "characterize",
     "estimate",
     "find_route",
+    "hop_documents",
     "load_path",
     "path_document",
     "resolve",

@@ -27,7 +27,7 @@ _UNRESOLVED_SHARE = 0.1
 _OWN_S_PER_BYTE = 4e-9
 """The most that a host or router was seen to take for each byte of a probe beside the link."""
 _OWN_SHARE = 0.03
-"""Of a link's time per byte: a larger share is told."""
+"""Of a link's time per byte: a larger share is reported."""
 _SPREAD = 0.5
 """Probes leave at random within this share of the gap, so that nothing periodic is met again and again."""
 _LEAST_ANSWERED = 0.5
@@ -150,8 +150,8 @@ def characterize(
     """Send rounds of probes until all links are settled or the effort is spent. Ctrl-C ends it, too: what
     was measured is returned.
 
-    Args: seed: Of the order and the times of probes. progress: Told how much of the work is done, of how
-    much. on_links: Told now and then what the probes say of the links so far.
+    Args: seed: Of the order and the times of probes. progress: Called with how much of the work is done,
+    of how much. on_links: Told now and then what the probes say of the links so far.
     """
     work = _Work(probe, route, effort, seed, progress, on_links, clock)
     try:

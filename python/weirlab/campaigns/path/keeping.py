@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from pydantic import TypeAdapter, ValidationError
@@ -23,7 +22,7 @@ _SINCE = {"disturbance": "", "account": {}}
 """What results say that were kept later, and what it is for those before."""
 
 
-def path_document(found: Characterization, back: WayBack | None) -> dict[str, Any]:
+def path_document(found: Characterization, back: WayBack | None) -> dict[str, object]:
     """The path as JSON values; what is unknown is null."""
     kept = {name: _plain(getattr(found, name)) for name in _KEPT}
     estimates = found.estimates()
@@ -35,7 +34,7 @@ def path_document(found: Characterization, back: WayBack | None) -> dict[str, An
         "doubts": list(found.doubts()),
         "probes": found.probes.height,
         "bottleneck_bps": min(capacities, default=None),
-        "hops": [_hop(each, found.effort.precision) for each in estimates],
+        "hops": hop_documents(found),
         "way_back": None if back is None else asdict(back),
     }
 
@@ -67,7 +66,7 @@ def load_path(directory: Path) -> tuple[Characterization, WayBack | None]:
 
 @dataclass(frozen=True)
 class _Told:
-    """What `result.json` says beside the estimates, which follow from the probes."""
+    """What `result.json` says besides the estimates, which follow from the probes."""
 
     route: Route
     effort: Effort
@@ -81,11 +80,16 @@ class _Told:
     account: Mapping[str, float | int | str | None]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def _hop(each: HopEstimate, precision: float) -> Mapping[str, Any]:
+def hop_documents(found: Characterization) -> list[Mapping[str, object]]:
+    """What is known of each hop."""
+    return [_hop(each, found.effort.precision) for each in found.estimates()]
+
+
+def _hop(each: HopEstimate, precision: float) -> Mapping[str, object]:
     link = each.link
     return {
         "hops": each.hop.hops,

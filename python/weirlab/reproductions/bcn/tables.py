@@ -16,12 +16,12 @@ import polars as pl
 from weirlab.reproductions.bcn.cases import CASES, LITERAL_CASES, TABLES, Case
 from weirlab.reproductions.bcn.known import DRIFT, known_misfit
 from weirlab.reproductions.judging import Printed, Words, mean_row, statistic_row
-from weirlab.reproductions.published import read
+from weirlab.reproductions.published import Bcn, read
 from weirlab.reproductions.verdicts import Row, Verdict
 
 FloatArray = npt.NDArray[np.float64]
-_PUBLISHED = read("bcn-calibration")
-PUBLISHED_RUNS: int = _PUBLISHED["runs"]
+_PUBLISHED = read("bcn-calibration", Bcn)
+PUBLISHED_RUNS = _PUBLISHED["runs"]
 ROUNDING = 0.01
 """Of all published numbers but standard deviations."""
 SD_ROUNDING = 0.001
@@ -64,7 +64,7 @@ def published_spreads() -> dict[Key, Spread]:
         for case in (*CASES, *LITERAL_CASES):
             drift = "drift" if case.drift else "no_drift"
             key = f"{'pause+' if case.pause else ''}{_KEYS[case.scheme]}"
-            least, mean, greatest, sd = _PUBLISHED[table][drift][key]
+            least, mean, greatest, sd = _PUBLISHED["tables"][table][drift][key]
             spreads[table, case] = Spread(least, mean, greatest, sd, PUBLISHED_RUNS, ROUNDING)
     return spreads
 
@@ -93,7 +93,8 @@ def spread(values: pl.Series) -> Spread:
 
 
 def table_rows(ours: Mapping[Key, FloatArray]) -> Iterator[Row]:
-    """All published numbers beside ours; those of BCN(0,0) once more with the restart rule to the letter."""
+    """All published numbers compared with ours; those of BCN(0,0) once more with the restart rule to the
+    letter."""
     for table in TABLES:
         for case in (*CASES, *LITERAL_CASES):
             for statistic in STATISTICS:

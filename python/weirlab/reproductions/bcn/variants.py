@@ -18,7 +18,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -38,9 +37,9 @@ class Variant:
 
     family: str
     name: str
-    assignments: Mapping[str, Any]
+    assignments: Mapping[str, object]
 
-    def of(self, case: Case) -> Mapping[str, Any]:
+    def of(self, case: Case) -> Mapping[str, object]:
         """The assignments that concern this configuration."""
         without = [] if case.pause else ["control.pause"]
         without += [] if case.scheme == "stop" else [f"{_SENDER}.stop"]
@@ -51,7 +50,7 @@ class Variant:
         }
 
 
-def _each(family: str, levels: Mapping[str, Sequence[Any]]) -> Iterator[Variant]:
+def _each(family: str, levels: Mapping[str, Sequence[object]]) -> Iterator[Variant]:
     """Every combination of levels by path."""
     for values in itertools.product(*levels.values()):
         pairs = dict(zip(levels, values, strict=True))
@@ -64,7 +63,7 @@ def _contradictory(variant: Variant) -> bool:
     return all(len(limit) == 2 for limit in limits) and float(limits[0][0]) > float(limits[1][0])
 
 
-GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
+GRIDS: Mapping[str, Mapping[str, Sequence[object]]] = {
     "restart": {
         f"{_SENDER}.stop.restart": ["r-min", "lesser-of-r-min-and-before", "before"],
         f"{_SENDER}.stop.r_min": ["0.25 Gbit/s", "0.5 Gbit/s", "1 Gbit/s", "2 Gbit/s"],
@@ -113,7 +112,7 @@ GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
 }
 """Levels by path: all combinations are tried."""
 
-SINGLE: Mapping[str, Mapping[str, Any]] = {
+SINGLE: Mapping[str, Mapping[str, object]] = {
     "as it stands": {},
     "restart to the letter": {f"{_SENDER}.stop": {"restart": "r-min", "r_min_factor": 0.5}},
     "restart to the letter, back off before": {
@@ -175,7 +174,7 @@ def judged(
     *,
     short: bool,
     threads: int | None,
-    base: Mapping[str, Any] | None = None,
+    base: Mapping[str, object] | None = None,
 ) -> pl.DataFrame:
     """Means of every variant in every configuration: `family variant configuration measure ours published`.
 
@@ -193,11 +192,11 @@ def _means(
     variant: Variant,
     case: Case,
     seeds: Sequence[int],
-    base: Mapping[str, Any],
+    base: Mapping[str, object],
     *,
     short: bool,
     threads: int | None,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     cut = {"run.duration": "20 ms", "measure.fairness": None, "measure.queue": None} if short else {}
     scenario = scenario_of(case).assign(base).assign({**variant.of(case), **cut})
     values = measured(simulate(scenario, seeds, threads=threads), scenario)

@@ -6,7 +6,6 @@ Source: BCN Calibration 2006, second slide "Observation"
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -14,7 +13,7 @@ from weirlab.evaluation import measured
 from weirlab.runs import simulate
 from weirlab.scenario import load
 
-VARIANTS: Mapping[str, Mapping[str, Any]] = {
+VARIANTS: Mapping[str, Mapping[str, object]] = {
     "BCN": {"control.pause": None},
     "Pause + BCN": {},
     "Pause + BCN(0,0)": {"control.bcn.severe.action": "stop"},

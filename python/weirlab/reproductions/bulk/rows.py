@@ -1,10 +1,9 @@
-"""Published numbers beside ours."""
+"""Published numbers compared with ours."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +12,11 @@ import polars as pl
 from weirlab.reproductions.bulk.known import CPU, VARIABILITY, of_means, of_minima
 from weirlab.reproductions.bulk.work import CONFIGURATIONS, RANDOM, SITES, Data
 from weirlab.reproductions.judging import Printed, Sample, Words, mean_row, number_row, statistic_row
-from weirlab.reproductions.published import read
+from weirlab.reproductions.published import Bulk, Cycles, read
 from weirlab.reproductions.verdicts import Row
 from weirlab.stats import fit_line, fit_proportion, interquartile_range, t_quantile
 
-PUBLISHED = read("bulk-throughput")
+PUBLISHED = read("bulk-throughput", Bulk)
 _CYCLES = 200
 """Published cycles of each site: "a couple of hundred"."""
 _MEASUREMENTS = 300
@@ -86,8 +85,8 @@ def _site(site: str, how: str, table: pl.DataFrame) -> Iterator[Row]:
             )
         means = {when: _column(part, f"{when}_rtt_s", 1e3) for when in ("loaded", "unloaded")}
         idle = float(_column(part, "unloaded_min_s", 1e3).min())
-        for when in ("loaded", "unloaded"):
-            reported = printed[f"{when}_rtt_ms"]
+        trips = {"loaded": printed["loaded_rtt_ms"], "unloaded": printed["unloaded_rtt_ms"]}
+        for when, reported in trips.items():
             straws = {"an idle path": idle} if when == "loaded" else {}
             yield mean_row(
                 f"{name}: mean {when} RTT",
@@ -105,7 +104,7 @@ def _site(site: str, how: str, table: pl.DataFrame) -> Iterator[Row]:
                 known=of_minima(site, streams, when),
                 **words("least RTT", "ms", straws),
             )
-        loaded, unloaded = (printed[f"{when}_rtt_ms"]["avg"] for when in ("loaded", "unloaded"))
+        loaded, unloaded = (trip["avg"] for trip in trips.values())
         yield mean_row(
             f"{name}: dRTT, of the means",
             Printed(loaded - unloaded, _step(loaded) + _step(unloaded), runs=_CYCLES),
@@ -130,13 +129,13 @@ def _column(table: pl.DataFrame, name: str, factor: float) -> FloatArray:
     return factor * table.get_column(name).drop_nulls().to_numpy().astype(float)
 
 
-def _printed(site: str, streams: int) -> dict[str, Any]:
+def _printed(site: str, streams: int) -> Cycles:
     (entry,) = (
         entry
         for entry in PUBLISHED["windows_streams"]
         if (entry["site"], entry["streams"]) == (site.partition(",")[0], streams)
     )
-    return dict(entry)
+    return entry
 
 
 def _variability(table: pl.DataFrame) -> Iterator[Row]:
@@ -195,8 +194,10 @@ def _cpu(table: pl.DataFrame) -> Iterator[Row]:
             unit="% of a CPU",
             source=source,
         )
-    for name, what in (("kernel", "system"), ("user", "user")):
-        printed = findings[f"cpu_r2_{name}"]
+    for name, what, printed in (
+        ("kernel", "system", findings["cpu_r2_kernel"]),
+        ("user", "user", findings["cpu_r2_user"]),
+    ):
         share = fit_line(rates.tolist(), parts[what].tolist()).r_squared
         # Source: Olkin & Finn 1995, the variance of a squared correlation, for large n.
         error = 2 * np.sqrt(max(share, 0.0)) * (1 - share) / np.sqrt(rates.size)

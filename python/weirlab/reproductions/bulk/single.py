@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -114,7 +113,7 @@ def idle(effort: Effort) -> pl.DataFrame:
     rows = []
     for share in SHARES:
         source = {"kind": "poisson", "rate": f"{22 * share:.6g} Mbit/s", "frame_size": "1500 B"}
-        cross: dict[str, Any] = {"others": {"source": source}}
+        cross: dict[str, object] = {"others": {"source": source}}
         plan = plan_of(scenario.assign({"testbed.hops.wan.forward.cross": cross, "study": None}))
         what = dataclasses.replace(plan.steps[0][0], load=None)
         for number in range(3 if effort.quick else 12):

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -129,7 +128,7 @@ def measure_all(effort: Effort) -> Data:  # noqa: C901 (a list of small function
 def _campaign(
     name: str,
     effort: Effort,
-    changes: Mapping[str, Any],
+    changes: Mapping[str, object],
     *,
     cycles: tuple[int, int] = (_CYCLES, _CYCLES_QUICK),
 ) -> Campaign:

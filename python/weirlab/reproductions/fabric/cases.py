@@ -11,11 +11,11 @@ import polars as pl
 from weirlab.errors import ScenarioError
 from weirlab.evaluation import measured
 from weirlab.reproductions.frame import Effort
-from weirlab.reproductions.published import read
+from weirlab.reproductions.published import Hpcc, Uet, read
 from weirlab.runs import replicate_seeds, simulate
 from weirlab.scenario import Scenario, loads
 
-UET, HPCC = read("fabric-uet"), read("fabric-hpcc")
+UET, HPCC = read("fabric-uet", Uet), read("fabric-hpcc", Hpcc)
 PACKET, HEADERS, TCP_HEADERS = 4150, 64, 58
 """Of uet-htsim [B]."""
 BDP = 43 * PACKET
@@ -27,7 +27,7 @@ class Case:
 
     name: str
     text: str
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, object] = field(default_factory=dict)
     seeds: int = 3
     quick: bool = True
     """Whether a quick run makes it."""
@@ -95,7 +95,7 @@ measure:
   tail: {{kind: message-time, of: "*", at: 100 %, until: acknowledged}}
   first: {{kind: message-time, of: "*", at: 0.0001 %, until: acknowledged}}
 """
-Tree = Mapping[str, Any]
+Tree = Mapping[str, object]
 _CONTROLS: Mapping[str, Tree] = {
     "nscc": {"congestion_control": {"kind": "nscc"}},
     "rccc": {"congestion_control": {"kind": "line-rate"}, "credit": {}},
@@ -104,7 +104,7 @@ _CONTROLS: Mapping[str, Tree] = {
 _PERMUTATION = {"from": "host-*", "pattern": {"kind": "permutation"}}
 
 
-def _flows(control: str, ends: Tree, size: str = "2 MB", **more: Any) -> dict[str, Any]:
+def _flows(control: str, ends: Tree, size: str = "2 MB", **more: Any) -> dict[str, object]:
     """An entry of traffic: one message from each sender at the start. `more` are fields of its transport."""
     start = more.pop("start", "0 s")
     return {
@@ -297,7 +297,7 @@ _MARKS = {"k_min": "100 kB", "k_max": "400 kB", "p_max": "20 %"}
 _CONTROLLED: Mapping[str, Tree] = {"dcqcn": _ADAPTER, "hpcc": {"kind": "hpcc", "max_stage": 0}}
 
 
-def _carried(control: str, names: Sequence[str]) -> dict[str, Any]:
+def _carried(control: str, names: Sequence[str]) -> dict[str, object]:
     """How the messages of entries of traffic go: DCQCN by rate limiters of hosts, for each pair one."""
     if control == "dcqcn":
         point = {"at": "@hosts", "g": 0.00390625, "min_rate": "100 Mbit/s"}
@@ -314,7 +314,7 @@ def _carried(control: str, names: Sequence[str]) -> dict[str, Any]:
     return {f"traffic.{name}.transport": transport for name in names}
 
 
-def _more(senders: str, size: str, start: str, every: str = "1 s") -> dict[str, Any]:
+def _more(senders: str, size: str, start: str, every: str = "1 s") -> dict[str, object]:
     return {
         "from": senders,
         "to": "host-9",

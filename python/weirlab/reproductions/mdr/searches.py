@@ -14,11 +14,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
-from weirlab.reproductions.published import read
+from weirlab.reproductions.published import MdrSearch, read
 from weirlab.searches import ControlledSearch, GoalResult, LoadRange, SearchGoal, SearchResult
 from weirlab.searches.binary import Binary
 from weirlab.searches.controller import Controller
@@ -37,7 +36,7 @@ from weirlab.testbed.devices import (
 )
 from weirlab.testbed.sim import DeviceTestbed
 
-PUBLISHED = read("mdr-search")
+PUBLISHED = read("mdr-search", MdrSearch)
 SETTINGS = PUBLISHED["settings"]
 MAX_FPS = SETTINGS["maximum_transmit_rate_mpps"]["64B 10GE link"] * 1e6
 MIN_FPS = SETTINGS["minimum_transmit_rate_mpps"] * 1e6
@@ -59,7 +58,7 @@ NEAR = 0.05
 
 @dataclass(frozen=True)
 class Suite:
-    """A device of the published comparison, and what its searches were told."""
+    """A device of the published comparison, and the settings of its searches."""
 
     device: Device
     width: float
@@ -112,7 +111,7 @@ def seed_of(case: Case, seed: int) -> int:
 
 
 def search_of(case: Case) -> ControlledSearch:
-    """The search, told nothing yet."""
+    """The search at its beginning."""
     binary = case.algorithm.endswith("-binary")
     return ControlledSearch(
         _controller(case),
@@ -137,7 +136,7 @@ def made(case: Case, seed: int) -> SearchResult:
     return search.result()
 
 
-def measured(case: Case, seed: int) -> dict[str, Any]:
+def measured(case: Case, seed: int) -> dict[str, object]:
     """What came of the search, as a row."""
     return {
         "device": case.device,
@@ -149,7 +148,7 @@ def measured(case: Case, seed: int) -> dict[str, Any]:
     }
 
 
-def summary_of(result: SearchResult, final_s: float) -> dict[str, Any]:
+def summary_of(result: SearchResult, final_s: float) -> dict[str, object]:
     """Figures of a search whose final trials have the duration ``final_s``: times [s], counts of trials but
     the warm-up, bounds [frames/s]."""
     bounds = {

@@ -15,7 +15,7 @@ from weirlab.reproductions.mdr.searches import DURATIONS_S, PUBLISHED, SUITES
 from weirlab.reproductions.mdr.traces import CASES, replayed
 from weirlab.reproductions.verdicts import KnownMisfit, Row
 
-PUBLISHED_RUNS: int = PUBLISHED["runs"]
+PUBLISHED_RUNS = PUBLISHED["runs"]
 STEP_S = 0.1
 """To which times, their avgdev and shares in per cent are printed."""
 SAME_LOAD = 5e-4
@@ -43,7 +43,7 @@ _GRAPHS = "CSIT MDR, section 2.8.5"
 
 def published_time(suite: str, duration_s: float, algorithm: str) -> tuple[float, float]:
     """Published mean and avgdev [s] of ``mdr``, ``ndr-binary``, ``pdr-binary`` or ``binary-sum``."""
-    mean_s, avgdev_s = PUBLISHED[suite][algorithm.replace("-", "_")][f"{duration_s:g}"]
+    mean_s, avgdev_s = PUBLISHED["suites"][suite][algorithm.replace("-", "_")][f"{duration_s:g}"]
     return mean_s, avgdev_s
 
 
@@ -124,7 +124,7 @@ def _rows(suite: str, duration_s: float, measured: pl.DataFrame) -> Iterator[Row
             source=_TIMES,
             known=SUMMED if (suite, duration_s, algorithm) == ("vhost", 30, "binary-sum") else None,
         )
-    percent, error = PUBLISHED[suite]["mdr_percent_of_ndr_binary"][f"{duration_s:g}"]
+    percent, error = PUBLISHED["suites"][suite]["mdr_percent_of_ndr_binary"][f"{duration_s:g}"]
     share = 100.0 / one.mean
     yield mean_row(
         f"{where}: MDR as a share of NDR binary",

@@ -1,4 +1,4 @@
-"""The published searches, replayed: the algorithm is told their outcomes, and must ask for their trials.
+"""The published searches, replayed: the algorithm receives their outcomes, and must ask for their trials.
 
 A row of a published trace is a duration, a load and an outcome. The loss ratio itself was not published; the
 algorithm only needs to know on which side of the goals it lies. What a search asks for is compared with the
@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from weirlab.reproductions.mdr.searches import (
     BINARY_OVERHEAD_S,
@@ -23,11 +23,11 @@ from weirlab.reproductions.mdr.searches import (
     Case,
     search_of,
 )
-from weirlab.reproductions.published import read
+from weirlab.reproductions.published import MdrTraces, read
 from weirlab.searches import ControlledSearch
 from weirlab.testbed.base import Trial, TrialSpec
 
-TRACES = read("mdr-traces")
+TRACES = read("mdr-traces", MdrTraces)
 PLR = TRACES["packet_loss_ratio"]
 SAME = 1e-3
 """Relative distance at which a load is taken for a published one."""
@@ -103,9 +103,9 @@ def replayed(name: str) -> Replay:
 
 def _rows(name: str) -> tuple[list[_Row], int]:
     """The published trials, and how many at the beginning its graph leaves out."""
-    trace: Mapping[str, Any] = TRACES[name]
     drawn = [
-        _Row(duration_s, mpps * 1e6, _LOSS_RATIOS[outcome]) for duration_s, mpps, outcome in trace["trials"]
+        _Row(duration_s, mpps * 1e6, _LOSS_RATIOS[outcome])
+        for duration_s, mpps, outcome in TRACES["searches"][name]["trials"]
     ]
     if CASES[name].algorithm == "mdr":
         # The first trial gives MRR, which is the load of the second.

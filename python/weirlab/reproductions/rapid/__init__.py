@@ -12,7 +12,7 @@ from collections.abc import Callable
 import polars as pl
 
 from weirlab.reproductions.frame import Effort, Findings
-from weirlab.reproductions.published import read
+from weirlab.reproductions.published import RapidUdp, read
 from weirlab.reproductions.rapid.bookkeeping import identities
 from weirlab.reproductions.rapid.cases import (
     ABLATION,
@@ -51,7 +51,7 @@ def reproduce(effort: Effort) -> Findings:
         tables.append(table)
         series.append(of_bins)
     runs, bins = pl.concat(tables, how="diagonal_relaxed"), pl.concat(series)
-    published = read("rapid-udp-cross-traffic")
+    published = read("rapid-udp-cross-traffic", RapidUdp)
     measured = runs.filter(pl.col("case").is_in(["flawed", "flawed-later"]))
     return Findings.of(
         "rapid",

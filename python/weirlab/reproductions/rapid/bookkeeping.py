@@ -5,16 +5,16 @@ Source: Rapid UDP, (3) and (4)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import polars as pl
 
+from weirlab.reproductions.published import RapidUdp
 from weirlab.reproductions.rapid.facts import off_times
 from weirlab.reproductions.verdicts import Claim
 
 
-def published_offs(published: Mapping[str, Any]) -> dict[str, float]:
+def published_offs(published: RapidUdp) -> dict[str, float]:
     """What the printed log of PROBE_STREAM gives, by both readings."""
     changes = published["probe_stream"]["changes"]
     states = pl.DataFrame(
@@ -26,7 +26,7 @@ def published_offs(published: Mapping[str, Any]) -> dict[str, float]:
     return off_times(states)
 
 
-def identities(published: Mapping[str, Any], runs: pl.DataFrame) -> list[Claim]:
+def identities(published: RapidUdp, runs: pl.DataFrame) -> list[Claim]:
     """Each identity with what it says of the published numbers and of every run of ours."""
     asked = (_causes, _timeouts, _histogram, _off_time, _drops)
     return [claim for identity in asked for claim in identity(published, runs)]
@@ -36,7 +36,7 @@ def _verdict(equal: bool) -> str:
     return "PASS" if equal else "MISMATCH"
 
 
-def _causes(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Claim]:
+def _causes(published: RapidUdp, runs: pl.DataFrame) -> Iterator[Claim]:
     counters = published["counters"]
     parts = [counters[f"{name}_retransmits"] for name in ("fast", "forward", "slow_start")]
     heads = counters["sack_retransmits_failed"]
@@ -59,7 +59,7 @@ def _causes(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Claim]
     )
 
 
-def _timeouts(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Claim]:
+def _timeouts(published: RapidUdp, runs: pl.DataFrame) -> Iterator[Claim]:
     failed = published["counters"]["sack_retransmits_failed"]
     doubles = published_offs(published)["double_offs"]
     mine = runs.select((pl.col("recovery_failures") == pl.col("double_offs")).all()).item()
@@ -75,7 +75,7 @@ def _timeouts(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Clai
     )
 
 
-def _histogram(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Claim]:
+def _histogram(published: RapidUdp, runs: pl.DataFrame) -> Iterator[Claim]:
     counters = published["counters"]
     once, twice = counters["trace_retransmitted_once"], counters["trace_retransmitted_twice"]
     reported = once + 2 * twice
@@ -96,7 +96,7 @@ def _histogram(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Cla
 _TIMES = ((1, "once"), (2, "twice"), (3, "three times"))
 
 
-def _off_time(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Claim]:
+def _off_time(published: RapidUdp, runs: pl.DataFrame) -> Iterator[Claim]:
     offs = published_offs(published)
     stated = published["probe_stream"]["total_off_s"]
     near = abs(offs["off_s"] - stated) < 0.05
@@ -113,7 +113,7 @@ def _off_time(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Clai
     )
 
 
-def _drops(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Claim]:
+def _drops(published: RapidUdp, runs: pl.DataFrame) -> Iterator[Claim]:
     counters = published["counters"]
     of_tcp = counters["router_dropped_segments"] - counters["router_dropped_udp"]
     ratio = counters["sender_retransmitted"] / of_tcp

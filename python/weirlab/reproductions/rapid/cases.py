@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import polars as pl
 
@@ -35,7 +34,7 @@ class Case:
     name: str
     scenario: str
     """Ready-made."""
-    assign: Mapping[str, Any] = field(default_factory=dict)
+    assign: Mapping[str, object] = field(default_factory=dict)
     cross_mbps: float = 300.0
     """Payload of the cross traffic."""
     window_s: tuple[float, float] = (2.0, 5.0)
@@ -58,7 +57,7 @@ def goodput_bps(wire_bps: float) -> float:
     return wire_bps / _WIRE
 
 
-def _crossed(mbps: float, kind: str = "constant", **more: Any) -> dict[str, Any]:
+def _crossed(mbps: float, kind: str = "constant", **more: object) -> dict[str, object]:
     source = {"kind": kind, "rate": f"{mbps:g} Mbit/s", "payload": "1470 B", **more}
     return {"traffic.cross.source": source}
 
@@ -80,7 +79,7 @@ REPRODUCTION: Sequence[Case] = (
 _FLAWED = "rapid-flawed"
 
 
-def _overrun(name: str, title: str, **more: Any) -> Case:
+def _overrun(name: str, title: str, **more: object) -> Case:
     """The router's inputs, of the flow and of the cross traffic, lose runs of 360 frames in the mean."""
     overrun = {"inputs": ["left-0->left", "left-1->left"], "frames": 360, **more}
     return Case(name, _FLAWED, {**_LATER, "queues.router.overrun": overrun}, window_s=(2.3, 5.6), title=title)
@@ -128,7 +127,7 @@ ABLATION: Sequence[Case] = (
 _COALESCED = {"traffic.rapid.adapter.coalescing": "100 us"}
 
 
-def _rivals(mbps: float, kind: str, more: Mapping[str, Any]) -> list[Case]:
+def _rivals(mbps: float, kind: str, more: Mapping[str, object]) -> list[Case]:
     cross = _crossed(mbps, kind, **more)
     label = {"constant": "constant", "poisson": "Poisson", "bursts": "bursts of 8"}[kind]
     made = [Case(f"better-{kind}-{mbps:g}", "rapid-better", cross, mbps, title=f"{label}, {mbps:g} Mbit/s")]

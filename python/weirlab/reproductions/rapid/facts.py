@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -50,7 +50,7 @@ def facts(records: Records, case: Case) -> pl.DataFrame:
             for name in ("connections", "resent", "drops", "probe_streams", "probe_states", "tcp", "ports")
         }
         connection = mine["connections"].row(0, named=True)
-        row: dict[str, Any] = {"seed": seed}
+        row: dict[str, object] = {"seed": seed}
         row |= {name: connection[name] for name in _COUNTERS}
         row |= {f"resent_{times}": _count(mine["resent"], times) for times in (1, 2, 3)}
         row["resent_sum"] = int((mine["resent"]["times"] * mine["resent"]["segments"]).sum())

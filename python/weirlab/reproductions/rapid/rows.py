@@ -1,4 +1,4 @@
-"""Published numbers beside ours.
+"""Published numbers compared with ours.
 
 A published number is that of one run, ours the mean of several: it may lie where one more run of ours would
 (`judging`), and half a unit of the last printed digit further. Where ours vary so much that nothing could be
@@ -8,13 +8,14 @@ wrong, the table of constants says it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from weirlab.reproductions.judging import Misfit, Printed, Words, number_row, one_run_row
+from weirlab.reproductions.published import RapidUdp
 from weirlab.reproductions.rapid.bookkeeping import published_offs
 from weirlab.reproductions.rapid.cases import OVERRUNS
 from weirlab.reproductions.verdicts import KnownMisfit, Row, Verdict
@@ -82,13 +83,13 @@ _NO_DATA = (
 )
 
 
-def rows(published: Mapping[str, Any], runs: pl.DataFrame, bins: pl.DataFrame) -> list[Row]:
+def rows(published: RapidUdp, runs: pl.DataFrame, bins: pl.DataFrame) -> list[Row]:
     """All rows."""
     measured = [_of_case(row) for row in _compared(published, runs, bins, _MEASURED)]
     return [_baseline(published, runs), *measured, _receiver(published)]
 
 
-def overruns(published: Mapping[str, Any], runs: pl.DataFrame, bins: pl.DataFrame) -> pl.DataFrame:
+def overruns(published: RapidUdp, runs: pl.DataFrame, bins: pl.DataFrame) -> pl.DataFrame:
     """The same numbers of the variants whose inputs overrun, and of the measured one: columns ``case number
     unit published ours deviation near``. They were chosen by these numbers, so that none is judged."""
     made = []
@@ -127,10 +128,8 @@ def _of_case(number: _Number) -> Row:
     return one_run_row(number.name, number.printed, number.values, known=number.known, **number.words)
 
 
-def _compared(
-    published: Mapping[str, Any], runs: pl.DataFrame, bins: pl.DataFrame, case: str
-) -> Iterator[_Number]:
-    """What the publication says of its run beside a variant of ours."""
+def _compared(published: RapidUdp, runs: pl.DataFrame, bins: pl.DataFrame, case: str) -> Iterator[_Number]:
+    """What the publication says of its run, and what a variant of ours gave."""
     runs, bins = _case(runs, case), _case(bins, case)
     yield from _bins(published, bins)
     yield _together(published, bins)
@@ -143,14 +142,14 @@ def _case(table: pl.DataFrame, name: str) -> pl.DataFrame:
     return table.filter(pl.col("case") == name)
 
 
-def _baseline(published: Mapping[str, Any], runs: pl.DataFrame) -> Row:
+def _baseline(published: RapidUdp, runs: pl.DataFrame) -> Row:
     rates = _case(runs, "flawed-alone").get_column("late_mbps").to_numpy()
     printed = Printed(published["setup"]["baseline_mbps"], 1.0)
     known = KNOWN_COUNTERS["late_mbps"]
     return one_run_row("alone, 3-5 s", printed, rates, known=known, unit="Mbit/s", source="Rapid UDP, (3)")
 
 
-def _bins(published: Mapping[str, Any], bins: pl.DataFrame) -> Iterator[_Number]:
+def _bins(published: RapidUdp, bins: pl.DataFrame) -> Iterator[_Number]:
     """The table of 0.5 s."""
     for place, (low_s, high_s, mbps) in enumerate(published["throughput"]["intervals"]):
         values = bins.filter(pl.col("bin") == place).get_column("mbps").to_numpy()
@@ -161,7 +160,7 @@ def _bins(published: Mapping[str, Any], bins: pl.DataFrame) -> Iterator[_Number]
 _INTERVALS = "throughput of intervals"
 
 
-def _together(published: Mapping[str, Any], bins: pl.DataFrame) -> _Number:
+def _together(published: RapidUdp, bins: pl.DataFrame) -> _Number:
     """The intervals in which the cross traffic is on and the flow below it, as one: each of them alone varies
     from run to run by a third of its height, their mean by a tenth."""
     places = [
@@ -180,13 +179,13 @@ def _together(published: Mapping[str, Any], bins: pl.DataFrame) -> _Number:
 _UNDER_S = (3.0, 5.0)
 
 
-def _totals(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[_Number]:
+def _totals(published: RapidUdp, runs: pl.DataFrame) -> Iterator[_Number]:
     whole = published["throughput"]["whole"]
     yield _counted("MiB in all", Printed(whole["mbytes"], 1.0), runs, "mbytes", unit="MiB")
     yield _counted("end of the transfer", Printed(whole["end_s"], 0.1), runs, "end_s", unit="s")
 
 
-def _counters(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[_Number]:
+def _counters(published: RapidUdp, runs: pl.DataFrame) -> Iterator[_Number]:
     counters = published["counters"]
     of_tcp = counters["router_dropped_segments"] - counters["router_dropped_udp"]
     listed = [
@@ -206,7 +205,7 @@ def _counters(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[_Num
         yield _counted(name, Printed(float(value), 1.0), runs, column, **words)
 
 
-def _receiver(published: Mapping[str, Any]) -> Row:
+def _receiver(published: RapidUdp) -> Row:
     """What the receiving end sent again itself: it has no data to send here, and its acknowledgments are not
     sent again."""
     return number_row(
@@ -220,7 +219,7 @@ def _receiver(published: Mapping[str, Any]) -> Row:
     )
 
 
-def _log(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[_Number]:
+def _log(published: RapidUdp, runs: pl.DataFrame) -> Iterator[_Number]:
     """What the log of PROBE_STREAM adds up to, printed in nanoseconds; its own sum in the text is 2.3 s."""
     offs = published_offs(published)
     of_log = "Rapid UDP, (4)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import polars as pl
 
@@ -39,7 +38,7 @@ class Plane:
     title: str
     scenario: str
     """A ready-made one."""
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, object] = field(default_factory=dict)
     maximum: str = "og_n32"
     """Which published maximum it has."""
     ports: int = 32
@@ -58,7 +57,7 @@ PLANES = (
     Plane("og-32-jumbo", "OG, N = 32, bursts of a jumbo frame (144 frames)", "zrl-og", {BURST: 144}),
 )
 
-_DECK: Mapping[str, Any] = {
+_DECK: Mapping[str, object] = {
     "control.bcn.congestion_point.q_eq": "24 kB",
     "control.bcn.congestion_point.unit": "1500 B",
     "control.bcn.congestion_point.w": 2,
@@ -70,7 +69,7 @@ _DECK: Mapping[str, Any] = {
 }
 """BCN as it was calibrated: set point, sampling and gains of the calibration deck."""
 
-_NONE: Mapping[str, Any] = {
+_NONE: Mapping[str, object] = {
     "control": None,
     "run.duration": "8192 us",
     "hotspots.rush.window": "204.8 us .. 8192 us",
@@ -81,7 +80,7 @@ _NONE: Mapping[str, Any] = {
 }
 """Without control, PAUSE comes and goes in long cycles: several are measured, as in `zrl-none`."""
 
-SINGLE: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+SINGLE: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "og-8-none": ("zrl-none", {"network.hosts": 8, "network.switch.memory.size": "2048 frames"}),
     "og-32-none": ("zrl-none", {}),
     "ig-32-none": ("zrl-ig", _NONE),
@@ -100,7 +99,7 @@ SINGLE: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 """Single cases by name."""
 
 SERIES = {"OG": "zrl-og", "IG": "zrl-ig"}
-RESPONSE: Mapping[str, Any] = {SAMPLE: "2133 B"}
+RESPONSE: Mapping[str, object] = {SAMPLE: "2133 B"}
 """The response of a hotspot is shown at Ps = 0.03, Gd = 0.002."""
 
 
@@ -112,7 +111,7 @@ class Work:
     seeds: int
     done: int = 0
 
-    def run(self, cases: Sequence[tuple[Scenario, Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    def run(self, cases: Sequence[tuple[Scenario, Mapping[str, object]]]) -> list[dict[str, object]]:
         """One row per replicate of each scenario, with its labels and all its measures."""
         seeds = replicate_seeds(self.effort.seed, self.seeds)
         found = []
@@ -138,12 +137,12 @@ class Work:
 
 
 def _rows(
-    scenario: Scenario, labels: Mapping[str, Any], seeds: Sequence[int], threads: int | None
-) -> list[dict[str, Any]]:
+    scenario: Scenario, labels: Mapping[str, object], seeds: Sequence[int], threads: int | None
+) -> list[dict[str, object]]:
     """One row per replicate."""
     records = simulate(scenario, seeds, threads=threads)
     values = measured(records, scenario)
-    rows: list[dict[str, Any]] = [{**labels, "seed": seed} for seed in seeds]
+    rows: list[dict[str, object]] = [{**labels, "seed": seed} for seed in seeds]
     for name, replicate, value in values.select("measure", "replicate", "value").iter_rows():
         rows[replicate][name] = value
     control = records["control_frames"].join(records["kind_names"], on="kind")

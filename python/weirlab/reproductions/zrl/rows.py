@@ -1,4 +1,4 @@
-"""Published numbers beside ours."""
+"""Published numbers compared with ours."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy.typing as npt
 import polars as pl
 
 from weirlab.reproductions.judging import Printed, mean_row, number_row
-from weirlab.reproductions.published import read
+from weirlab.reproductions.published import Zrl, read
 from weirlab.reproductions.verdicts import Row
 from weirlab.reproductions.zrl.planes import PLANES, Plane
 from weirlab.theory.hotspot import input_generated
 
 FloatArray = npt.NDArray[np.float64]
-PUBLISHED = read("zrl-congestion-benchmark")
+PUBLISHED = read("zrl-congestion-benchmark", Zrl)
 TOLERANCE = 0.01
 """Of aggregate throughput, as a share of capacity: what counts as reaching the maximum in claims."""
 STEP = 0.01
@@ -26,7 +26,7 @@ NO_HOTSPOT = 0.85
 def rows(cells: pl.DataFrame, single: pl.DataFrame) -> list[Row]:
     """Throughput without control, severity, and the maximum inside the claimed range of every plane."""
     without = PUBLISHED["throughput_without_control"]
-    hot, ports = without["ig_hot_sources"], without["ig_ports"]
+    hot, ports = int(without["ig_hot_sources"]), int(without["ig_ports"])
     place = "ZRL benchmark, 'Traffic Scenarios'"
     return [
         *(

@@ -36,7 +36,7 @@ class _Transient(NamedTuple):
     """A difference that counts."""
     statement: str
     words: str
-    """How the two means are told."""
+    """How the two means are reported."""
     known: str = ""
 
 

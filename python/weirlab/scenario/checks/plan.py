@@ -34,7 +34,7 @@ NEEDS_FLOWS = "a {} counts frames by the totals of flows; leave 'flows: false' o
 
 
 def check_run(scenario: Scenario) -> Iterator[Fault]:
-    """Faults of `run`, and of what must stand beside what."""
+    """Faults of `run`, and of what must stand with what."""
     if scenario.search is not None and scenario.campaign is not None:
         yield ("campaign",), "cannot be combined with 'search'; a scenario has one of them"
     used = isinstance(scenario.testbed, Netns) and scenario.testbed.on_path
@@ -365,7 +365,7 @@ def _precision(scenario: Scenario) -> Iterator[Fault]:
     if not until.half_widths and not until.differences:
         yield at, "asks for nothing; write 'half_widths: {NAME: 5 %}' with the name of a measure"
     if until.differences and study.compare is None:
-        yield (*at, "differences"), "of what? write 'compare: {factor: NAME}' beside it"
+        yield (*at, "differences"), "of what? write 'compare: {factor: NAME}' with it"
     for field, asked in until.asked().items():
         for name, width in asked.items():
             path: Where = (*at, field, name)

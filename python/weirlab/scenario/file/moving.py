@@ -1,4 +1,4 @@
-"""Scenarios whose copy may lie elsewhere: files that stand beside the scenario file are named in full."""
+"""Scenarios whose copy may lie elsewhere: files next to the scenario file are named in full."""
 
 from __future__ import annotations
 

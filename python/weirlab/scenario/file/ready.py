@@ -20,7 +20,7 @@ def ready_made() -> dict[str, Path]:
 
 
 def needed_by(scenario: Path) -> list[Path]:
-    """Other files beside a ready-made scenario that it needs: those that it extends, and programs that they
+    """Other files next to a ready-made scenario that it needs: those that it extends, and programs that they
     run."""
     text = scenario.read_text(encoding="utf-8")
     found = [file for file in sorted(_PLACE.iterdir()) if file.suffix != ".yaml" and file.name in text]

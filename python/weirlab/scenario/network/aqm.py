@@ -249,6 +249,12 @@ class DualPi2Class(DualPi2, ManagedClass):
     """What may wait of the class in both queues together."""
 
 
+def marks(queue: Model) -> bool:
+    """Whether a queue of a port or of a class marks ECN-capable frames."""
+    asked = getattr(queue, "marking", None) is not None or getattr(queue, "ecn", False)
+    return asked or isinstance(queue, Threshold | DualPi2)
+
+
 AnyManagedClass = CodelClass | FqCodelClass | PieClass | RedClass | ThresholdClass | DualPi2Class
 
 

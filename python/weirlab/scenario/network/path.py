@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -241,7 +241,7 @@ def _with_traces(hop: Hop, beside: FilePath, refused: Callable[[Where, InputErro
     return hop.model_copy(update={"forward": read("forward", hop.forward), "backward": backward})
 
 
-def _queue(scenario: Scenario, port: str) -> dict[str, Any]:
+def _queue(scenario: Scenario, port: str) -> dict[str, object]:
     """What waits at a port of a network of two hosts, as fields of a line; the last rule that names it
     decides."""
     from weirlab.scenario.network.layout import layout_of, plan_network
@@ -249,7 +249,7 @@ def _queue(scenario: Scenario, port: str) -> dict[str, Any]:
     assert scenario.network is not None
     layout = layout_of(plan_network(scenario.network).spec)
     names = [known.name for known in layout.ports]
-    fields: dict[str, Any] = {"buffer": "unlimited"}
+    fields: dict[str, object] = {"buffer": "unlimited"}
     for queue in scenario.queues.values():
         if names.index(port) in layout.port_ids(queue.at):
             if isinstance(queue, ClassQueues):

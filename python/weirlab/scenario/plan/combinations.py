@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from weirlab.errors import InputError, Problem, ScenarioError, UnsupportedError
 from weirlab.scenario.model import Scenario
@@ -23,7 +22,7 @@ class Point:
     """Name of the level by factor, and value by parameter of the design."""
     base: Scenario
     """The scenario at the levels of the factors."""
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, object] = field(default_factory=dict)
     """What the design changes in it."""
 
     @property

@@ -180,9 +180,9 @@ class Optimise(_Design, Contest):
             for (name, levels), place in zip(self.choices.items(), places, strict=True)
         }
 
-    def changes(self, levels: Mapping[str, str]) -> dict[str, Any]:
+    def changes(self, levels: Mapping[str, str]) -> dict[str, object]:
         """What these levels set, by path."""
-        found: dict[str, Any] = {name: levels[name] for name in self.parameters}
+        found: dict[str, object] = {name: levels[name] for name in self.parameters}
         for name, choices in self.choices.items():
             found |= next(each.assignments for each in choices if each.name == levels[name])
         return found
@@ -212,7 +212,7 @@ def design_rows(design: Sampled, combination: int) -> np.ndarray:
     return np.asarray(sample(problem, design.base, calc_second_order=False, seed=design.seed))
 
 
-def unit_problem(design: Morris | Sobol) -> dict[str, Any]:
+def unit_problem(design: Morris | Sobol) -> dict[str, object]:
     """The parameters as SALib knows them: parts of their ranges."""
     names = list(design.parameters)
     return {"num_vars": len(names), "names": names, "bounds": [[0.0, 1.0]] * len(names)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,16 +36,17 @@ def _read_factor(value: object) -> Any:
     return value
 
 
-def _levels(factors: dict[str, Any]) -> Named[tuple[Level, ...]]:
+def _levels(factors: Mapping[str, Mapping[str, object] | Sequence[object]]) -> Named[tuple[Level, ...]]:
     """Levels of each factor; those of a list are called after their values."""
     read: dict[str, tuple[Level, ...]] = {}
     for path, levels in factors.items():
-        if isinstance(levels, dict):
+        if isinstance(levels, Mapping):
             read[path] = tuple(Level(name, _frozen(given)) for name, given in levels.items())
-        elif levels and isinstance(levels[0], Level):
-            read[path] = tuple(levels)
         else:
-            read[path] = tuple(Level(label(value), Named({path: _frozen(value)})) for value in levels)
+            known = tuple(level for level in levels if isinstance(level, Level))
+            read[path] = known or tuple(
+                Level(label(value), Named({path: _frozen(value)})) for value in levels
+            )
     return Named(read)
 
 
@@ -70,7 +72,7 @@ def label(value: object) -> str:
     return ", ".join(map(label, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _dump_factors(factors: Named[tuple[Level, ...]]) -> dict[str, dict[str, dict[str, Any]]]:
+def _dump_factors(factors: Named[tuple[Level, ...]]) -> dict[str, dict[str, dict[str, object]]]:
     return {
         name: {level.name: thawed(level.assignments) for level in levels} for name, levels in factors.items()
     }
@@ -91,7 +93,7 @@ class Factors:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        levels: dict[str, Any] = {"type": "object", "minProperties": 1}
+        levels: dict[str, object] = {"type": "object", "minProperties": 1}
         levels["additionalProperties"] = {"type": "object"}
         return {
             "type": "object",

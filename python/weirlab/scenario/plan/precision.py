@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
@@ -91,7 +91,7 @@ class Until(Model):
     most: Count
     """Replicates at which a point ends whatever its intervals are."""
 
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> dict[str, Named[AnyHalfWidth]]:
         """All that is asked, by field."""
         return {"half_widths": self.half_widths, "differences": self.differences}
 

@@ -4,7 +4,7 @@ the waits of RFC 2544."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weirlab.scenario.network.selecting import Fault
 from weirlab.units import Span
@@ -19,7 +19,7 @@ _WAIT = Span.from_s(7)
 """2 s for late frames and 5 s for the device to come to rest. Source: RFC 2544, section 23."""
 
 
-def strictly(given: Any) -> Any:
+def strictly(given: object) -> object:
     """The section `search` as it is written, with what `strict` stands for where nothing else is."""
     if not isinstance(given, Mapping) or given.get("strict") not in (True, "true"):
         return given
@@ -56,7 +56,7 @@ def lenient(search: Search) -> Iterator[Fault]:
         yield ("search", "algorithm", "kind"), message
 
 
-def _has_rfc2544(goals: Any) -> bool:
+def _has_rfc2544(goals: object) -> bool:
     if not isinstance(goals, Mapping):
         return False
     presets = [

@@ -5,7 +5,7 @@ One file: these models name each other, and the union `AnySource` names all of t
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
@@ -96,7 +96,7 @@ class SplitMix64(Model):
     """Initial state of the first sender; the others have the following numbers."""
 
 
-def _read_mix(value: object) -> Any:
+def _read_mix(value: object) -> object:
     if value == "imix":
         return IMIX
     if not isinstance(value, dict) or not value:
@@ -269,7 +269,7 @@ class Udp(Model):
     kind: Literal["udp"]
 
 
-def _read_ecn(value: object) -> Any:
+def _read_ecn(value: object) -> object:
     return {"true": "classic", "false": "none"}.get(str(value).lower(), value)
 
 
@@ -383,7 +383,7 @@ class Uniform(Model):
     """Whether a sender that is among the receivers may draw itself."""
 
 
-def _read_flow(value: object) -> Any:
+def _read_flow(value: object) -> object:
     if isinstance(value, str) and value.count("->") == 1:
         sender, receiver = value.split("->")
         return (sender.strip(), receiver.strip())

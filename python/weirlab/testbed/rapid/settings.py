@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from weirlab.errors import InputError
 from weirlab.fields.base import Model
@@ -30,6 +31,8 @@ Source: IEEE 802.3, clause 3.1.1 and 4.4.2
 _CORE_HEADERS_BYTES = 70
 """What the core takes a segment's frame to have beside its payload; an IPv4 packet of ours has as much."""
 _MORE_OF_IPV6_BYTES = 20
+Plain = dict[str, Any]
+"""A transport as files write it."""
 _LONGEST = Span(3600 * 10**12)
 _MOST_SPIN = Span(200 * 10**6)
 _LONGEST_FIRST = Span(100 * 10**9)
@@ -70,9 +73,9 @@ class Settings(Model):
     """Whether the times of each packet are kept."""
     taken_from: str = ""
     """What `transport_fields` were taken from; empty when the variant has the transport."""
-    transport_fields: Mapping[str, Any] | None = None
+    transport_fields: Mapping[str, object] | None = None
     """A transport of a scenario, in the place of that of the variant."""
-    changes: Mapping[str, Any] = {}
+    changes: Mapping[str, object] = {}
     """Values of the transport other than those of the variant: dotted path to value."""
 
     @model_validator(mode="after")
@@ -128,7 +131,7 @@ class Settings(Model):
         return tcp_spec(self.transport(ipv6=ipv6), port).json()
 
 
-def transport_of(scenario: Scenario, traffic: str | None = None) -> tuple[str, dict[str, Any]]:
+def transport_of(scenario: Scenario, traffic: str | None = None) -> tuple[str, Plain]:
     """The transport of a traffic group that is sent by Rapid, and where it stands; the only one without
     `traffic`. Raises InputError."""
     found = {
@@ -153,7 +156,7 @@ def transport_of(scenario: Scenario, traffic: str | None = None) -> tuple[str, d
     return f"{scenario.name}, traffic {chosen}", fields
 
 
-def what_is_wrong(error: Mapping[str, Any]) -> str:
+def what_is_wrong(error: ErrorDetails) -> str:
     """The fault that pydantic found, with the value."""
     if error["type"] == "extra_forbidden":
         return f"there is no such field (got {error['input']!r})"
@@ -162,12 +165,12 @@ def what_is_wrong(error: Mapping[str, Any]) -> str:
 
 
 @functools.cache
-def _ready_made(variant: Variant) -> dict[str, Any]:
+def _ready_made(variant: Variant) -> Plain:
     """The transport of a variant as its scenario has it."""
     return transport_of(load(ready_made()[f"rapid-{variant}"]))[1]
 
 
-def _plain(variant: Variant, link: Rate) -> dict[str, Any]:
+def _plain(variant: Variant, link: Rate) -> Plain:
     """The transport of a variant. Times that belong to the scenario's link of 1 Gbit/s become those of
     `link`, and so do rates."""
     plain = copy.deepcopy(_ready_made(variant))
@@ -196,7 +199,7 @@ def _plain(variant: Variant, link: Rate) -> dict[str, Any]:
     return plain
 
 
-def _assign(plain: dict[str, Any], path: str, value: Any) -> None:
+def _assign(plain: Plain, path: str, value: object) -> None:
     """Put `value` at the dotted `path`; None takes away what is there."""
     *parents, name = path.split(".")
     place = plain

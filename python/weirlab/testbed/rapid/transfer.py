@@ -7,9 +7,10 @@ import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
+from typing_extensions import TypedDict
 
 from weirlab import _core
 from weirlab.errors import InputError, MissingCapability, TestbedError
@@ -36,6 +37,53 @@ class LossEvent:
     """``recovery`` or ``timeout``."""
 
 
+class StreamFacts(TypedDict):
+    """How streams left and what they said: counts, shares and quantiles of the estimates [bit/s]."""
+
+    count: int
+    estimated: int
+    intact: int
+    intact_share: float | None
+    excursion_share: float | None
+    available_p10_bps: float | None
+    available_p50_bps: float | None
+    available_p90_bps: float | None
+
+
+class Gaps(TypedDict):
+    """How exactly the gaps of streams left."""
+
+    count: int
+    within_1_us: int
+    within_a_quarter: int
+    quantiles: list[float]
+    error_ns: list[int]
+
+
+class TransferDocument(TypedDict):
+    """`result.json` of a transfer; what is unknown is None."""
+
+    kind: str
+    peer: str
+    variant: str
+    link_bps: int
+    duration_s: float
+    ending: str
+    elapsed_s: float
+    goodput_bps: float | None
+    settled_goodput_bps: float | None
+    min_rtt_s: float | None
+    smoothed_rtt_s: float | None
+    streams: StreamFacts
+    loss_events: int
+    counts: dict[str, int]
+    receiver: dict[str, int] | None
+    gaps: Gaps
+    host: dict[str, object]
+    remarks: list[str]
+    findings: list[dict[str, object]]
+
+
 @dataclass(frozen=True)
 class Transfer:
     """A transfer as it was."""
@@ -43,8 +91,8 @@ class Transfer:
     settings: Settings
     peer: str
     """Address and port of the receiver."""
-    facts: Mapping[str, Any]
-    """What the compiled core told, but for the tables."""
+    facts: _core.RapidFacts
+    """What the compiled core reported, but for the tables."""
     tables: Mapping[str, pl.DataFrame]
     """``streams``, ``rates``, ``losses``, ``gaps``, and ``packets`` if asked for."""
     account: MachineAccount = field(default_factory=lambda: MachineAccount(duration_s=0.0))
@@ -53,7 +101,7 @@ class Transfer:
     @property
     def ending(self) -> str:
         """``complete``; or ``unfinished``, ``interrupted``, ``hung-up``, ``gone``, ``silent``."""
-        return str(self.facts["ending"])
+        return self.facts["ending"]
 
     @property
     def losses(self) -> tuple[LossEvent, ...]:
@@ -70,17 +118,14 @@ class Transfer:
             None if counted.is_empty() else float(counted["acked_bytes"].sum()) * 8 / (width * len(counted))
         )
 
-    def stream_facts(self) -> dict[str, Any]:
-        """How streams left and what they told: counts, shares and quantiles of the estimates [bit/s]."""
+    def stream_facts(self) -> StreamFacts:
+        """See `StreamFacts`."""
         streams = self.tables["streams"]
         whole = streams.filter(pl.col("packets") > 1, pl.col("outcome") != "starved")
         intact = whole.filter(pl.col("intact"))
         estimated = streams.filter(pl.col("outcome") == "estimated")
         settled = estimated.filter(pl.col("start_s") >= self.settings.duration.s / 2)
-        quantiles = {
-            f"available_p{round(100 * at)}_bps": settled["available_bps"].quantile(at, "linear")
-            for at in (0.1, 0.5, 0.9)
-        }
+        low, median, high = (settled["available_bps"].quantile(at, "linear") for at in (0.1, 0.5, 0.9))
         return {
             "count": len(streams),
             "estimated": len(estimated),
@@ -89,7 +134,9 @@ class Transfer:
             "excursion_share": float(estimated.select(pl.col("excursion_gaps").is_not_null().mean()).item())
             if len(estimated)
             else None,
-            **quantiles,
+            "available_p10_bps": low,
+            "available_p50_bps": median,
+            "available_p90_bps": high,
         }
 
     @property
@@ -150,7 +197,7 @@ class Transfer:
             )
         )
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> TransferDocument:
         """The numbers as JSON values; what is unknown is None."""
         facts = self.facts
         elapsed_s = facts["elapsed_ns"] / 1e9
@@ -170,7 +217,7 @@ class Transfer:
             "loss_events": len(self.tables["losses"]),
             "counts": dict(facts["counts"]),
             "receiver": None if facts["receiver"] is None else dict(facts["receiver"]),
-            "gaps": dict(facts["gaps"]),
+            "gaps": facts["gaps"],
             "host": {
                 "real_time": facts["real_time"],
                 "spin_s": self.settings.spin_ps / 1e12,
@@ -233,10 +280,10 @@ def send(
     tables = _tables(outcome)
     if not settings.packets:
         del tables["packets"]
-    facts = {key: value for key, value in outcome.items() if key not in ("tables", "outcomes", "states")}
-    waited_ns = facts["waited_ns"]
+    del outcome["tables"]
+    waited_ns = outcome["waited_ns"]
     waits_s = {"the sender": None if waited_ns is None else waited_ns / 1e9}
-    return Transfer(settings, peer, facts, tables, (Reading.now() - before).with_waits(waits_s))
+    return Transfer(settings, peer, outcome, tables, (Reading.now() - before).with_waits(waits_s))
 
 
 def serve(
@@ -244,7 +291,7 @@ def serve(
     port: int,
     secret: bytes,
     *,
-    watch: Callable[[Sequence[Mapping[str, Any]]], bool],
+    watch: Callable[[Sequence[_core.RapidEvent]], bool],
     sessions: int | None = None,
     most_sessions: int = 4,
     longest_s: float = 600.0,
@@ -254,9 +301,9 @@ def serve(
 ) -> Mapping[str, int]:
     """Receive what `send` sends, until `watch` answers true or so many sessions have ended.
 
-    Args: bind: Address to listen at; None: all. port: 0: any free one. watch: Told what happened, every
-    50 ms; the first thing is where it listens. most_sessions, longest_s, most_bytes: What nobody gets more
-    of.
+    Args: bind: Address to listen at; None: all. port: 0: any free one. watch: Called with what happened,
+    every 50 ms; the first thing is where it listens. most_sessions, longest_s, most_bytes: What nobody
+    gets more of.
 
     Returns: `sessions`, datagrams of `strangers`, greetings that were left `unanswered` because too many
     came, and those that had been answered before, `replayed`.
@@ -311,7 +358,7 @@ def _explained(error: Exception) -> Exception:
     return TestbedError(str(error)) if isinstance(error, TimeoutError) else InputError(str(error))
 
 
-def _tables(outcome: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+def _tables(outcome: _core.SentRapid) -> dict[str, pl.DataFrame]:
     """The tables of a transfer, with times in seconds since data was first sent."""
     raw = {name: pl.DataFrame(table) for name, table in outcome["tables"].items()}
     streams = raw["probe_streams"].select(

@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
+from weirlab.documents import section, typed
 from weirlab.errors import TestbedError
 from weirlab.testbed.trex.server import Server
 from weirlab.testbed.trex.streams import Lane
@@ -146,8 +147,8 @@ def settled(
             )
 
 
-def _frames(statistics: Mapping[str, Any], group: int, what: str, port: int) -> int:
+def _frames(statistics: Mapping[str, object], group: int, what: str, port: int) -> int:
     try:
-        return int(statistics[str(group)][what].get(str(port), 0))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return typed(dict[str, int], section(statistics, str(group))[what]).get(str(port), 0)
+    except (KeyError, ValueError) as error:
         raise TestbedError(f"TRex answered get_pgid_stats without '{what}' of group {group}") from error

@@ -19,7 +19,7 @@ from typing import Any
 from weirlab.errors import InputError, TestbedError, TrialTimeout
 from weirlab.testbed.trex.connection import Connection
 from weirlab.testbed.trex.session import is_dead, session_name
-from weirlab.testbed.trex.wire import Call, RpcError, understood
+from weirlab.testbed.trex.wire import Answer, Call, RpcError, understood
 
 _API_VERSIONS = ((5, 0), (4, 3))
 """Versions of the STL API that this testbed speaks, the newest first. The server accepts its own major
@@ -178,7 +178,7 @@ class Server:
         answers = self._connection.batch([self._free("get_port_stats", port_id=port) for port in ports])
         return {port: _port_counts(answer) for port, answer in zip(ports, answers, strict=True)}
 
-    def groups(self, groups: Sequence[int], section: str) -> Mapping[str, Any]:
+    def groups(self, groups: Sequence[int], section: str) -> Answer:
         """Statistics of packet groups: the section ``flow_stats`` or ``latency``, by group as text."""
         answer = self._call("get_pgid_stats", pgids=list(groups))
         found = answer.get(section) if isinstance(answer, dict) else None
@@ -192,7 +192,7 @@ class Server:
         with understood("get_global_stats"):
             return int(answer.get("m_total_queue_full", 0))
 
-    def status(self, port: int) -> Mapping[str, Any]:
+    def status(self, port: int) -> Answer:
         """The state and the attributes of a port. Waits where the server says "try again"."""
         for _ in range(_TRY_AGAIN_TIMES):
             try:
@@ -249,7 +249,7 @@ class Server:
         return self._free(method, port_id=port, handler=self._handlers[port], **params)
 
 
-def _port_info(answer: Mapping[str, Any]) -> PortInfo:
+def _port_info(answer: Answer) -> PortInfo:
     capabilities = answer.get("rx", {}).get("caps", [])
     return PortInfo(
         index=answer["index"],
@@ -260,7 +260,7 @@ def _port_info(answer: Mapping[str, Any]) -> PortInfo:
     )
 
 
-def _port_counts(answer: Mapping[str, Any]) -> PortCounts:
+def _port_counts(answer: Answer) -> PortCounts:
     try:
         return PortCounts(
             sent=int(answer["opackets"]),

@@ -26,6 +26,10 @@ _LARGEST_REPLY_BYTES = 64 << 20
 """No reply that this testbed asks for comes near: a header that says more is garbage."""
 
 
+Answer = Mapping[str, Any]
+"""An object of a reply; other versions of the server may answer in other forms: see `understood`."""
+
+
 @dataclass(frozen=True)
 class Call:
     """One remote procedure call."""
@@ -59,7 +63,7 @@ def encode(calls: Sequence[Call], ids: Sequence[str], *, batch: bool) -> bytes:
     return _HEADER.pack(_MAGIC, len(message)) + zlib.compress(message)
 
 
-def decode(message: bytes) -> list[Mapping[str, Any]]:
+def decode(message: bytes) -> list[Answer]:
     """The objects of a reply. The server answers a single call with a list of one or with the object alone,
     depending on its version."""
     text = _inflate(message)
@@ -73,7 +77,7 @@ def decode(message: bytes) -> list[Mapping[str, Any]]:
     return objects
 
 
-def results(replies: Sequence[Mapping[str, Any]], calls: Sequence[Call], ids: Sequence[str]) -> list[Any]:
+def results(replies: Sequence[Answer], calls: Sequence[Call], ids: Sequence[str]) -> list[Any]:
     """The result of each call. Raises RpcError for the first that was refused, and TestbedError when the
     replies do not belong to the calls."""
     for reply in replies:
@@ -104,7 +108,7 @@ def understood(method: str) -> Iterator[None]:
         ) from error
 
 
-def _refusal(method: str, reply: Mapping[str, Any]) -> TestbedError:
+def _refusal(method: str, reply: Answer) -> TestbedError:
     error = reply["error"]
     if not isinstance(error, dict) or not isinstance(error.get("code"), int):
         return TestbedError(f"TRex refused {method} in a form that is not JSON-RPC 2.0: {error!r}")
