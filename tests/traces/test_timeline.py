@@ -150,6 +150,31 @@ def test_pause_is_seen_as_frames_and_as_time_for_which_a_port_is_held(tmp_path):
         assert sum(value for _, value in shares) / 100 * 100e6 == pytest.approx(paused_ps, rel=1e-9)
 
 
+def test_each_class_that_a_port_asks_to_hold_has_a_track_of_the_times_at_which_it_was_held(tmp_path):
+    result = weirlab.run(
+        "pfc-victim", assign={"measure": {}, "record": {"all": {"frames": "*->*", "as": "pcapng"}}}
+    )
+    weirlab.perfetto(result, tmp_path / "pfc.perfetto-trace")
+    decoded = Decoded(tmp_path / "pfc.perfetto-trace")
+    held = result.records.named("holds").filter(pl.col("class") == 3)
+    drawn = {
+        track[-2]: [(begin, end, notes) for begin, end, _, _, notes in decoded.slices(*track)]
+        for track in decoded.events
+        if track[-1] == "holds class 3"
+    }
+    assert drawn
+    for asking, slices in drawn.items():
+        source, target = asking.split("->")
+        row = held.filter(port_name=f"{target}->{source}").row(0, named=True)
+        assert all(a[1] <= b[0] for a, b in pairwise(slices)), "no two at a time"
+        assert (
+            len(slices) == row["held_count"] or len(slices) == row["held_count"] + 1
+        )  # the last is on its way
+        # What was asked reaches the other end after the delay of the link, stop and go alike.
+        sum_ps = 1000 * sum(end - begin for begin, end, _ in slices)
+        assert sum_ps == pytest.approx(row["held_ps"], rel=0.01)
+
+
 def test_bytes_in_flight_are_what_was_sent_and_not_acknowledged(tmp_path):
     assign = {"run.duration": "1 s", "record": None, "measure": None}
     scenario = load("tcp-dumbbell", assign).assign(

@@ -104,12 +104,17 @@ class Opened:
     def live(self, path: str) -> tuple[threading.Lock, Live]:
         """What follows a result while it grows, and the lock under which it is asked; it says so, too, when
         the work ended and nothing is kept."""
+        try:
+            directory = self.directory(path)
+        except UnknownError:
+            with self._lock:
+                if path in self._lives:  # nothing is left there to be read
+                    return self._lives[path]
+            raise
         with self._lock:
             if path in self._lives:
                 self._lives.move_to_end(path)
                 return self._lives[path]
-        directory = self.directory(path)
-        with self._lock:
             live = live_of(directory, self.index.kind_of(path), self.root)
             self._lives[path] = (threading.Lock(), live)
             while len(self._lives) > _LIVES:

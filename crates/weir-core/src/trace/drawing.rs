@@ -2,7 +2,8 @@
 //!
 //! A frame is a slice as long as its transmission takes where the rate of the link is known, and else a mark. Where there are
 //! several interfaces, arrows lead a frame from one to the next. A flow is drawn at the interface that saw it first, with
-//! the bytes of TCP that were sent and not acknowledged.
+//! the bytes of TCP that were sent and not acknowledged. Below an interface that sends PAUSE there is a track for each class
+//! that it asks the other end to hold.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -59,7 +60,22 @@ struct Place {
     rate: Option<Rate>,
     framing: u64,
     waiting: Option<Waiting>,
+    /// What it asked the other end to hold: classes, and all of them ([`ALL`]).
+    holds: [Option<Hold>; ALL + 1],
 }
+
+/// The other end was asked to stop, and until when.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    from_ns: u64,
+    until_ns: u64,
+    stops: u64,
+}
+
+/// Behind the traffic classes: what PAUSE holds.
+const ALL: usize = 8;
+/// Bits that a quantum of PAUSE takes. Source: IEEE 802.3, 31B.2.
+const QUANTUM_BITS: u128 = 512;
 
 #[derive(Debug)]
 struct Flow {
@@ -119,6 +135,7 @@ impl<'a> Drawing<'a> {
         self.ports = Some(out.track(above, "ports")?);
         self.flows_above = Some(out.track(above, "flows")?);
         let mut kept = Vec::new();
+        let mut last_ns = 0;
         loop {
             if self.frames.is_multiple_of(1 << 12) && !go_on(capture.place()) {
                 return Err(TraceError::Cancelled.into());
@@ -132,10 +149,14 @@ impl<'a> Drawing<'a> {
                 self.places.push(place);
             }
             self.frames += 1;
+            last_ns = last_ns.max(ns(stamp));
             self.on_record(&Record { stamp, interface, link, frame_bytes, bytes: &kept }, out)?;
         }
         for place in 0..self.places.len() {
             self.settle(place, u64::MAX, out)?;
+            for class in 0..=ALL {
+                self.release(place, class, last_ns, out)?;
+            }
         }
         Ok(self.frames)
     }
@@ -149,7 +170,46 @@ impl<'a> Drawing<'a> {
             rate,
             framing: self.style.framing.get(&interface.name).copied().unwrap_or(FRAMING),
             waiting: None,
+            holds: [None; ALL + 1],
         })
+    }
+
+    /// Takes up what a frame of flow control that was sent by `now_ns` asks of the other end.
+    fn on_pause<W: Write>(
+        &mut self,
+        place: usize,
+        record: &Record<'_>,
+        now_ns: u64,
+        out: &mut Timeline<W>,
+    ) -> io::Result<()> {
+        for (class, quanta) in asked(record.bytes) {
+            let Place { rate, holds, .. } = &mut self.places[place];
+            let time_ns = |rate: Rate| QUANTUM_BITS * u128::from(quanta) * 1_000_000_000 / u128::from(rate.bps());
+            let until_ns = rate.map_or(u64::MAX, |rate| now_ns.saturating_add(time_ns(rate) as u64));
+            match &mut holds[class] {
+                Some(hold) if quanta > 0 && hold.until_ns >= now_ns => {
+                    hold.until_ns = until_ns;
+                    hold.stops += 1;
+                }
+                _ => {
+                    self.release(place, class, now_ns, out)?;
+                    if quanta > 0 {
+                        self.places[place].holds[class] = Some(Hold { from_ns: now_ns, until_ns, stops: 1 });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Draws for how long the other end of an interface was asked to hold a class, up to `now_ns`.
+    fn release<W: Write>(&mut self, place: usize, class: usize, now_ns: u64, out: &mut Timeline<W>) -> io::Result<()> {
+        let Place { track, holds, .. } = &mut self.places[place];
+        let Some(hold) = holds[class].take() else { return Ok(()) };
+        let name = if class == ALL { "holds all".to_owned() } else { format!("holds class {class}") };
+        let track = out.track(Some(*track), &name)?;
+        let notes = [("frames that ask for it", hold.stops)];
+        out.slice(track, hold.from_ns, hold.until_ns.min(now_ns), Happening { name: &name, arrow: None, notes: &notes })
     }
 
     fn on_record<W: Write>(&mut self, record: &Record<'_>, out: &mut Timeline<W>) -> io::Result<()> {
@@ -168,6 +228,7 @@ impl<'a> Drawing<'a> {
             self.on_packet(record.interface, from_ns, &packet, &mut waiting, out)?;
         } else {
             waiting.name = named(record);
+            self.on_pause(number, record, to_ns, out)?;
         }
         self.places[number].waiting = Some(waiting);
         Ok(())
@@ -325,6 +386,19 @@ fn described(packet: &Packet, sent: Option<u32>) -> (&'static str, Notes) {
         notes.extend([("ack", u64::from(segment.ack)), ("window, not scaled", u64::from(segment.window))]);
     }
     (name, notes)
+}
+
+/// The classes that a frame of flow control names, or all, and for how many quanta each is to stop: 0 to go on.
+fn asked(bytes: &[u8]) -> Vec<(usize, u16)> {
+    let field = |place: usize| (bytes.len() >= place + 2).then(|| u16_at(bytes, place, Order::Big));
+    match (field(12), field(14), field(16)) {
+        (Some(MAC_CONTROL), Some(PAUSE), Some(quanta)) => vec![(ALL, quanta)],
+        (Some(MAC_CONTROL), Some(PRIORITY_PAUSE), Some(named)) => {
+            let classes = (0..ALL).filter(|class| named >> class & 1 == 1);
+            classes.filter_map(|class| Some((class, field(18 + 2 * class)?))).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// What a frame without IP is.

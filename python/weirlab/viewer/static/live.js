@@ -132,7 +132,11 @@
     by("charts").before(label);
   };
 
-  const draw = async (charts) => {
+  // One after the other: news, a new width and a choice may come at the same time.
+  let drawing = Promise.resolve();
+  const draw = (charts) => (drawing = drawing.then(() => drawAll(charts), () => drawAll(charts)));
+
+  const drawAll = async (charts) => {
     const place = by("charts");
     chooser(charts);
     const shown = shownCharts(charts).filter((chart) => chart.rows.length);
@@ -263,9 +267,15 @@
     const words = button.textContent;
     button.disabled = true;
     button.textContent = "Stopping …";
-    const reply = await fetch(event.target.action, { method: "POST", body: new URLSearchParams(new FormData(event.target)), headers: { Accept: "application/json" } });
-    if (!reply.ok) {
-      by("connection").textContent = (await reply.json()).error;
+    let fault = "";
+    try {
+      const reply = await fetch(event.target.action, { method: "POST", body: new URLSearchParams(new FormData(event.target)), headers: { Accept: "application/json" } });
+      if (!reply.ok) fault = (await reply.json()).error;
+    } catch {
+      fault = "'weir view' does not answer.";
+    }
+    if (fault) {
+      by("connection").textContent = fault;
       button.disabled = false;
       button.textContent = words;
     }
