@@ -75,7 +75,7 @@ def test_facets_filter_and_columns_sort(viewer, browse):
 def test_a_result_opens_as_its_report_which_answers(viewer, browse):
     page = browse(viewer, "/")
     page.get_by_role("link", name="low", exact=True).click()
-    until(page, "document.querySelector('h1')?.textContent === 'small'")
+    page.get_by_role("heading", name="small", level=1, exact=True).wait_for()
     page.locator("figure.lively").first.wait_for()
     page.get_by_role("link", name="Tables").click()
     page.get_by_role("link", name="flows").click()
