@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import itertools
 import re
@@ -83,6 +84,7 @@ def _texts(module: str) -> Mapping[tuple[str, str], str]:
     return texts
 
 
+@functools.cache
 def kind_of(model: type[Model]) -> str:
     """The `kind` that chooses `model` in a union, or for models without one the field that does."""
     if "kind" in model.model_fields:

@@ -237,14 +237,17 @@ def _never_exceeded(
     path: Where,
 ) -> Iterator[Fault]:
     """Only where every queue has a limit, in bytes or in frames of a known size."""
-    held = [(_bytes_held(limits.get(port, "unlimited"), frame_size), port) for port in ports]
+    backwards = ports[::-1]
+    # The first port of each limit: most have the same one.
+    first = sorted(dict(zip(map(id, map(limits.get, backwards)), backwards, strict=True)).values())
+    held = [(_bytes_held(limits.get(port, "unlimited"), frame_size), port) for port in first]
     known = [(size, port) for size, port in held if size is not None]
     if not held or len(known) < len(held):
         return
     size, port = max(known, key=lambda pair: pair[0])
     if size <= in_bytes(threshold, frame_size):
-        which = "the queue" if len(held) == 1 else "the longest of its queues, that"
-        comma = "" if len(held) == 1 else ","
+        which = "the queue" if len(ports) == 1 else "the longest of its queues, that"
+        comma = "" if len(ports) == 1 else ","
         yield path, f"is never exceeded: {which} of {layout.ports[port].name}{comma} holds {Size(size)}"
 
 

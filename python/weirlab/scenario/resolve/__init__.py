@@ -277,7 +277,10 @@ def queue_limits(scenario: Scenario, layout: Layout) -> dict[int, core.Limit]:
 
 
 def _limits(rules: list[core.QueueRule]) -> dict[int, core.Limit]:
-    return {port: limit_of(rule.discipline) for rule in rules for port in rule.ports}
+    limits: dict[int, core.Limit] = {}
+    for rule in rules:
+        limits |= dict.fromkeys(rule.ports, limit_of(rule.discipline))
+    return limits
 
 
 def limit_of(discipline: core.Discipline) -> core.Limit:
