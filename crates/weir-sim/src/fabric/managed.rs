@@ -13,15 +13,10 @@ impl Fabric<'_> {
         let flow = self.frames[id].flow;
         // Messages are distinguished by their connections.
         let end = self.frames.end(id).map_or(0, |end| u64::from(end) + 1);
-        let class = self.class_of(id);
-        let trims = matches!(self.packet(id), Some(packet) if packet.kind == PacketKind::Data);
+        let packet = self.packet(id);
+        let class = packet.map_or_else(|| self.plan.flows[flow as usize].class, |packet| packet.class);
+        let trims = packet.is_some_and(|packet| packet.kind == PacketKind::Data);
         Label { flow: end << 32 | u64::from(flow), ecn: self.ecn_of(id), class, trims }
-    }
-
-    /// The traffic class of a frame.
-    pub(crate) fn class_of(&self, id: FrameId) -> u8 {
-        let of_flow = || self.plan.flows[self.frames[id].flow as usize].class;
-        self.packet(id).map_or_else(of_flow, |packet| packet.class)
     }
 
     /// The numbered packet in a frame.
