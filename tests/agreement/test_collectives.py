@@ -85,6 +85,16 @@ def test_over_tcp_only_acknowledgements_come_on_top():
     assert 1.0 < found["job"] / (3 * 14 * step) < 1.06
 
 
+def test_over_rdma_a_lossy_network_ends_the_job_all_the_same():
+    rdma = {"kind": "rdma", "congestion_control": {"kind": "hpcc"}, "timeout": "100 us"}
+    lossy = {"network.link.loss": {"kind": "random", "ratio": "0.01 %"}, "traffic.job.transport": rdma}
+    alone, hurt = (loads(TEXT).assign({"traffic.job.transport": rdma, **more}) for more in ({}, lossy))
+    first, second = values(alone)["job"], values(hurt)["job"]
+    assert first is not None
+    assert second is not None
+    assert first < second
+
+
 def test_the_tree_waits_less_often_than_the_ring_and_is_pipelined_by_pieces():
     def job(size: str, algorithm: str, pieces: int) -> float:
         changes = {"size": size, "algorithm": algorithm, "pieces": pieces, "compute": "0 s", "iterations": 1}
