@@ -323,6 +323,12 @@ def test_a_generation_is_ranked_by_what_seeds_do_to_all_of_its_points_alike():
         block_probability([[1, 2]])
 
 
+def test_an_option_may_ask_for_more_replicates_than_most():
+    study = run_study(loads(CHOSEN), replicates=12)
+    assert study.complete
+    assert set(study.replicates_of.values()) == {12, 20}
+
+
 def test_all_points_fulfil_the_conditions():
     scenario = loads(CHOSEN, {"study.where": "limit >= 60 kB or load <= 20 %"})
     study = run_study(scenario)
@@ -510,3 +516,31 @@ def test_a_run_too_short_for_a_measure_is_refused_at_the_duration():
     text = text.replace("measure:\n", "record: {q: {queue: switch-0->host-2, every: 100 us}}\nmeasure:\n")
     with pytest.raises(ScenarioError, match=r"study\.halving\.duration: "):
         loads(text)
+
+
+def test_a_store_and_a_page_of_work_know_the_points_that_were_chosen(tmp_path):
+    from weirlab.studies.stored import asked, store_at
+    from weirlab.viewer.live import LiveStudy
+
+    for name, text in (("halved", HALVED), ("chosen", CHOSEN)):
+        study = run_study(loads(text), directory=tmp_path / name)
+        store = store_at(str(tmp_path / name))
+        levels = asked(store, "select point, factor, level from levels where factor != 'stage'")
+        expected = study.points.drop("stage").unpivot(
+            index="point", variable_name="factor", value_name="level"
+        )
+        assert sorted(levels.iter_rows()) == sorted(expected.iter_rows())
+        [planned] = asked(store, "select planned from studies")["planned"]
+        assert planned == study.runs.height if name == "halved" else planned > 0
+        live = LiveStudy(tmp_path / name, tmp_path)
+        live.look()
+        assert live.done == live.total == study.runs.height
+        assert live.table()[1]
+        assert live.charts()
+
+
+def test_the_check_says_how_many_points_may_be_chosen(tmp_path):
+    (tmp_path / "chosen.yaml").write_text(CHOSEN)
+    words = [sys.executable, "-m", "weirlab", "check", str(tmp_path / "chosen.yaml")]
+    points = RunsPlan(loads(CHOSEN), 1, 2).order
+    assert f"{len(points)} points" in subprocess.run(words, capture_output=True, text=True, check=True).stdout

@@ -94,9 +94,14 @@ def _points(scenario: Scenario) -> int:
         from weirlab.searches.build import build
 
         return len(combinations(scenario, build))
-    from weirlab.studies import points_of
+    from weirlab.scenario.plan.design import Optimise
+    from weirlab.studies import RunsPlan, points_of
 
-    return len(points_of(scenario))
+    points = len(points_of(scenario))
+    section = scenario.study
+    if section is None or not isinstance(section.contest, Optimise):
+        return points
+    return len(RunsPlan(scenario, scenario.run.seed, section.replicates).order)
 
 
 def _counts(scenario: Scenario) -> dict[str, int]:

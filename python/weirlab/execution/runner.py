@@ -319,18 +319,19 @@ class _Runner:
             known_here(self._store.url, self._id, self._plan)
             try:
                 self._here(_PILOT_S, give_up_s=_PILOT_PATIENCE_S)
-                self._ask_judge(workers, own=True)
+                self._ask_judge(workers, own=True, last=True)
                 if workers == 1 or (self._each_s or 0.0) * self._left() < START_S:
                     self._here(float("inf"))
             finally:
                 known_here(self._store.url, self._id, None)
         return f"local:{workers}"
 
-    def _ask_judge(self, workers: int, *, own: bool) -> None:
-        """Say what is needed, as soon as enough is known of it."""
+    def _ask_judge(self, workers: int, *, own: bool, last: bool = False) -> None:
+        """Say what is needed, as soon as enough is known of it, or nothing more will be for now (`last`)."""
         if self._judge is None or not workers or not self._left():
             return
-        if not self._costs.known and time.monotonic() - self._costs.first_at < _PILOT_PATIENCE_S:
+        early = time.monotonic() - self._costs.first_at < _PILOT_PATIENCE_S
+        if not self._costs.known and early and not last:
             return
         left, rounds = self._left(), 1
         expected: Sequence[tuple[int, float]] = [(left, left)] * 2

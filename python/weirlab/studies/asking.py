@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -31,30 +30,38 @@ def asking_of(plan: RunsPlan) -> Sequential | Contested | None:
     return None if study.until is None else Sequential(plan)
 
 
+def runs_in(plan: RunsPlan) -> int:
+    """How many runs a plan has, at least."""
+    asking = asking_of(plan)
+    return len(plan.order) * plan.replicates if asking is None else asking.expected()[0][0]
+
+
 class Found:
     """The values of some measures, by point and replicate; see `weirlab.execution.Asking`."""
 
     columns: Sequence[str] = ("status", "measures", "document")
 
-    def __init__(self, measures: Collection[str], given: dict[int, dict[str, str]]) -> None:
-        """`given`: levels that a plan does not know, by point; more are found in the rows."""
+    def __init__(self, plan: RunsPlan, measures: Collection[str]) -> None:
+        self._plan = plan
         self._measures = set(measures)
         self._ended: dict[int, set[int]] = {}
         """Replicates that are there, by point."""
         self.impossible: set[int] = set()
         """Points that cannot be."""
         self._values: dict[tuple[int, str], dict[int, float]] = {}
-        self.given = given
+
+    @property
+    def given(self) -> Mapping[int, Mapping[str, str]]:
+        """See `weirlab.execution.Asking`."""
+        return self._plan.given
 
     def read(self, rows: pl.DataFrame) -> None:
         """Rows of results, each once."""
-        known = rows.select("point", "replicate", "status", "document")
-        for point, replicate, status, document in known.iter_rows():
+        self._plan.learn(rows)
+        for point, replicate, status in rows.select("point", "replicate", "status").iter_rows():
             self._ended.setdefault(point, set()).add(replicate)
             if status == "impossible":
                 self.impossible.add(point)
-            if document is not None and point not in self.given:
-                self.given[point] = json.loads(document)
         values = (
             rows.select("point", "replicate", "measures")
             .explode("measures")

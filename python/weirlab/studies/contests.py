@@ -63,8 +63,7 @@ class Contested(Found):
     """What the contests of a plan share; see `weirlab.execution.Asking`."""
 
     def __init__(self, plan: RunsPlan, contest: Contest) -> None:
-        super().__init__([contest.measure], plan.given)
-        self._plan = plan
+        super().__init__(plan, [contest.measure])
         self._contest = contest
         self._wanted: dict[int, int] = {}
         self.standings: list[Standing] = []

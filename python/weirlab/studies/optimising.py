@@ -51,7 +51,7 @@ class Optimised(Contested):
         verdict = design.finalists * design.verdict
         runs = [
             len(self._searches) * (design.generations * design.size * each + verdict)
-            for each in (least, design.most or least)
+            for each in (least, self._plan.stages[0].most)
         ]
         return (runs[0], runs[0]), (runs[1], runs[1])
 
@@ -85,7 +85,7 @@ class _Search:
 
     @property
     def _most(self) -> int:
-        return self._design.most or self._least
+        return self._plan.stages[0].most
 
     def go_on(self) -> None:
         """Ask for what is wanted next, as far as results are there."""
@@ -127,7 +127,7 @@ class _Search:
             raise InputError(
                 f"study.where: none of {_PATIENCE:,} points that were chosen fulfils it; narrow the ranges"
             )
-        there = self._found.given.setdefault(number, candidate.levels)
+        there = self._plan.given.setdefault(number, candidate.levels)
         # Another machine may have chosen a little otherwise: what was run counts.
         return candidate if there == candidate.levels else self._space.at(there)
 
@@ -181,7 +181,7 @@ class _Search:
             first = self._design.generations * self._design.size
             for place, (levels, mean) in enumerate(chosen[: self._design.finalists]):
                 number = self._plan.chosen(self._place, first + place)
-                self._found.given.setdefault(number, levels)
+                self._plan.given.setdefault(number, levels)
                 self._verdict[number] = mean
         return list(self._verdict)
 

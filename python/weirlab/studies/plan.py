@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from typing_extensions import TypedDict
 
 from weirlab.documents import typed
@@ -130,7 +131,7 @@ class RunsPlan:
         if self._study.where and optimise is None:
             order = order[[self._is_in(int(number)) for number in order]]
         if optimise is not None:
-            most = optimise.most or replicates
+            most = max(optimise.most or 0, replicates)
             starts = [_STRIDE * each for each in range(optimise.generations)]
             self.stages = (
                 *(Stage(str(each + 1), None, start, most) for each, start in enumerate(starts)),
@@ -212,6 +213,13 @@ class RunsPlan:
     def factors(self, number: int) -> dict[str, str]:
         """The levels of its factors alone."""
         return self._combinations[number % self._base_points // self._rows][1]
+
+    def learn(self, rows: pl.DataFrame) -> None:
+        """Take the levels of points that were chosen from their rows (columns `point` and `document`)."""
+        if isinstance(self._study.design, Optimise):
+            known = rows.select("point", "document").drop_nulls().unique("point", maintain_order=True)
+            for point, document in known.iter_rows():
+                self.given.setdefault(point, json.loads(document))
 
     def given_point(self, number: int, given: Mapping[str, str]) -> _RunsPoint:
         """See `weirlab.execution.Growing`."""

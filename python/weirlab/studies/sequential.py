@@ -42,9 +42,8 @@ class Sequential(Found):
         assert study is not None
         assert study.until is not None
         self._until = study.until
-        self._plan = plan
         self._least = plan.least
-        super().__init__([*study.until.half_widths, *study.until.differences], plan.given)
+        super().__init__(plan, [*study.until.half_widths, *study.until.differences])
         self._groups = self._grouped()
         self._asked = dict.fromkeys(map(int, plan.order), plan.least)
         self._settled: set[int] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -9,6 +10,7 @@ import polars as pl
 from weirlab.errors import InputError
 from weirlab.results import Manifest
 from weirlab.store import COUNTS, PROVENANCE, Store, engine
+from weirlab.studies.asking import runs_in
 from weirlab.studies.plan import plan_of
 from weirlab.studies.study import ABOUT, about_in, store_of
 
@@ -102,8 +104,11 @@ def asked(store: Store, query: str, *, stale: bool = False) -> pl.DataFrame:
         names = {
             each: str(store.document("plans", each).get("name", "?")) for each in store.documents("plans")
         }
-        rows = _rows(store, names, stale=stale, measured="measures" in words)
-        tables["runs"] = rows.drop("measures", strict=False)
+        more = [
+            column for word, column in (("measures", "measures"), ("levels", "document")) if word in words
+        ]
+        rows = _rows(store, names, more, stale=stale)
+        tables["runs"] = rows.drop(more)
         if "measures" in words:
             tables["measures"] = (
                 rows.filter(status="ok")
@@ -121,8 +126,8 @@ def asked(store: Store, query: str, *, stale: bool = False) -> pl.DataFrame:
         raise InputError(f"{query}: {reason}; tables are {', '.join(TABLES)}") from error
 
 
-def _rows(store: Store, names: dict[str, str], *, stale: bool, measured: bool) -> pl.DataFrame:
-    columns = [*_RUN, *(["measures"] if measured else [])]
+def _rows(store: Store, names: dict[str, str], more: Sequence[str], *, stale: bool) -> pl.DataFrame:
+    columns = [*_RUN, *more]
     engines = [each for each in store.engines() if stale or each == engine()] or [engine()]
     rows = pl.concat(
         [store.rows(made_by=each, columns=columns).with_columns(engine=pl.lit(each)) for each in engines]
@@ -138,6 +143,7 @@ def _levels(store: Store, names: dict[str, str], rows: pl.DataFrame) -> pl.DataF
         if document.get("kind") != "runs":
             continue
         plan = plan_of(document)
+        plan.learn(group)
         for point in group.get_column("point").unique(maintain_order=True):
             levels = plan.levels(point)
             found += [(names[str(name)], str(name), point, factor, level) for factor, level in levels.items()]
@@ -154,5 +160,4 @@ def _levels(store: Store, names: dict[str, str], rows: pl.DataFrame) -> pl.DataF
 def _planned(document: dict[str, object]) -> int | None:
     if document.get("kind") != "runs":
         return None
-    plan = plan_of(document)
-    return len(plan.order) * plan.least
+    return runs_in(plan_of(document))

@@ -46,7 +46,7 @@ class Study:
 
     scenario: Scenario
     seeds: tuple[int, ...]
-    """One per replicate, the same for all points."""
+    """One per replicate, the same for all points; of a contest those of its first round. `runs` has all."""
     planned: int
     """Number of points when it is complete."""
     kept: int = 0

@@ -512,6 +512,8 @@ class LiveStudy(Live):
         super().__init__(directory)
         self._inside = inside
         self._plan: Any = None
+        self._asking: Any = None
+        self._total: float | None = None
         self._store: Any = None
         self._about: About | None = None
         self._seen: set[str] = set()
@@ -519,6 +521,7 @@ class LiveStudy(Live):
 
     def look(self) -> None:
         from weirlab.store import Store
+        from weirlab.studies.asking import asking_of, runs_in
         from weirlab.studies.plan import plan_of
         from weirlab.studies.study import about_in, store_of
 
@@ -533,12 +536,17 @@ class LiveStudy(Live):
                     "'weir view' with a directory that holds both, or see 'weir results'"
                 )
             self._plan, self._store = plan_of(self._about["plan"]), Store.open(place)
+            self._asking, self._total = asking_of(self._plan), float(runs_in(self._plan))
             self._seen, self._frame = set(), pl.DataFrame()
-        columns = ["plan", "point", "replicate", "status", "sitting", "measures"]
+        columns = ["plan", "point", "replicate", "status", "sitting", "measures", "document"]
         names = [name for name in self._store.objects(self._about["engine"]) if name not in self._seen]
         if names:
             self._seen |= set(names)
             rows = self._store.read(names, columns).filter(pl.col("plan") == self._about["id"])
+            self._plan.learn(rows)
+            if self._asking is not None:
+                self._asking.read(rows.filter(pl.col("status").is_in(["ok", "impossible"])))
+                self._total = float(self._asking.asked().sum())
             self._frame = pl.concat([self._frame, rows], how="diagonal").unique(
                 ["point", "replicate"], keep="last", maintain_order=True
             )
@@ -565,7 +573,7 @@ class LiveStudy(Live):
 
     @property
     def total(self) -> float | None:
-        return None if self._plan is None else len(self._plan.order) * self._plan.replicates
+        return self._total
 
     def sentence(self) -> str:
         text = super().sentence()
@@ -644,7 +652,7 @@ class LiveStudy(Live):
                 "y": f"{name} [{shown}]" if shown else name,
                 "choice": name,
             }
-            if study.design is None and len(factors) >= 2:
+            if study.design is None and study.contest is None and len(factors) >= 2:
                 across, up = factors[:2]
                 rest = factors[2:]
                 chart |= {"kind": "heat", "x": across, "up": up}
@@ -658,7 +666,7 @@ class LiveStudy(Live):
                 if rest:
                     held = ", ".join(f"{each} {rows[0]['levels'][each]}" for each in rest)
                     chart["title"] = f"{name} at {held}"
-            elif study.design is None and factors:
+            elif study.design is None and study.contest is None and factors:
                 chart |= {
                     "kind": "levels",
                     "x": factors[0],
