@@ -1,7 +1,7 @@
 //! The way of a frame over plain ports: it is offered, waits, is sent, arrives, is delivered.
 
 use weir_core::queue::{Lane, Offer};
-use weir_core::units::{Bytes, Time};
+use weir_core::units::{Bytes, Span, Time};
 
 use super::{Fabric, NOBODY};
 use crate::frames::{Frame, FrameId, Kind, NO_END, NO_FRAME, Received};
@@ -183,6 +183,7 @@ impl Fabric<'_> {
     }
 
     /// The same, of a frame that is more than data.
+    #[inline(always)]
     fn deliver_special(&mut self, id: FrameId) -> Option<u32> {
         let frame = self.frames[id];
         let Frame { flow, kind, .. } = frame;
@@ -207,21 +208,29 @@ impl Fabric<'_> {
         Some(agent)
     }
 
-    #[inline]
+    #[inline(always)]
     fn count_delivery(&mut self, id: FrameId) {
         let frame = &self.frames[id];
-        let (delay, size) = (self.now - frame.born, frame.size());
-        self.flows[frame.flow as usize].deliver(size, delay);
-        if let Some(watch) = &mut self.watch {
-            let planned = &self.plan.flows[frame.flow as usize];
-            let group = (!planned.returns).then_some(planned.traffic);
-            let ends_message = watch.on_delivery(self.now, frame.flow, group, size, delay, frame.kind != Kind::InBurst);
-            if ends_message
-                && let Some(&agent) = self.receivers.get(frame.flow as usize).filter(|&&agent| agent != NOBODY)
-            {
-                // What waits for this message begins.
-                self.set_timer(agent, self.now);
-            }
+        let delay = self.now - frame.born;
+        self.flows[frame.flow as usize].deliver(frame.size(), delay);
+        if self.watch.is_some() {
+            self.report_delivery(id, delay);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn report_delivery(&mut self, id: FrameId, delay: Span) {
+        let Some(watch) = &mut self.watch else { return };
+        let frame = &self.frames[id];
+        let planned = &self.plan.flows[frame.flow as usize];
+        let group = (!planned.returns).then_some(planned.traffic);
+        let ends_burst = frame.kind != Kind::InBurst;
+        let ends_message = watch.on_delivery(self.now, frame.flow, group, frame.size(), delay, ends_burst);
+        if ends_message && let Some(&agent) = self.receivers.get(frame.flow as usize).filter(|&&agent| agent != NOBODY)
+        {
+            // What waits for this message begins.
+            self.set_timer(agent, self.now);
         }
     }
 }
