@@ -650,7 +650,7 @@ class CongestionControlRapid(Part):
     denoising: Denoising
     """What is done about arrivals that were gathered."""
     estimator: Estimator
-    """How the available bandwidth is told."""
+    """How the available bandwidth is reported."""
     rate: Adaptation
     """How the rate follows it."""
     link_bps: int
@@ -1572,7 +1572,7 @@ class MethodPathload(Part):
 
 class MethodPbProbe(Part):
     """The capacity of the narrow link: bulks of packets back to back, of which the one that waited least
-    tells it.
+    shows it.
 
     Source: Chen 2008; PBProbe 3.0.
     """
@@ -2242,12 +2242,12 @@ class TcpConfig(Part):
     receive_buffer_bytes: int
     """What the receiver holds of data that is missing something before it."""
     window_scaling: bool
-    """Whether windows above 65 535 B can be told.
+    """Whether windows above 65 535 B can be advertised.
 
     Source: RFC 7323, 2.
     """
     sack: bool
-    """Whether the receiver tells what arrived out of order."""
+    """Whether the receiver reports what arrived out of order."""
     timestamps: bool
     """Whether segments carry time stamps, which cost 12 B."""
     ecn: EcnConfig
@@ -2271,9 +2271,9 @@ class TcpConfig(Part):
     Source: Linux, net/ipv4/tcp_input.c, `tcp_update_pacing_rate`.
     """
     arrival_stamps_ps: int | None
-    """Unit in which acknowledgements tell, in the place of their time stamp, when the segment arrived that
-    made the receiver send them; null: they do not. Such stamps are no clock of the acknowledgements:
-    PAWS is not applied to them.
+    """Unit in which acknowledgements report, in the place of their time stamp, when the segment arrived
+    that made the receiver send them; null: they do not. Such stamps are no clock of the
+    acknowledgements: PAWS is not applied to them.
 
     Source: Rapid UDP, (3).
     """
@@ -2467,7 +2467,7 @@ Engine = EngineEvent | EngineEventTotals | EngineSlotted
 
 
 Estimator = EstimatorGap | EstimatorSmooth | EstimatorChirp | EstimatorTrend | EstimatorFluid
-"""How the available bandwidth is told from send and receive gaps."""
+"""How the available bandwidth is distinguished from send and receive gaps."""
 
 
 FrameSize = FrameSizeFixed | FrameSizeMix
