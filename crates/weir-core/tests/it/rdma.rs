@@ -199,17 +199,20 @@ fn a_sender_spends_its_first_credit_and_then_what_it_is_given() {
 }
 
 #[test]
-fn a_sender_whose_first_credit_is_taken_away_asks_by_a_packet_of_its_own() {
+fn a_sender_whose_first_credit_is_taken_away_has_asked_and_asks_again_when_time_is_up() {
     let credit = Credit { initial: 4.0, revokes: true, most: 1.5, packets: 4, share: 1.0 };
     let config = Config { credit: Some(credit), ..config(Recovery::Selective) };
     let (mut sender, mut receiver) = ends(&config, 40);
     let first = sent(&mut sender, us(0), 10);
     bring(&mut sender, &mut receiver, us(10), &first[..1]);
-    let next = sender.poll_transmit(us(10)).expect("it asks");
-    assert_eq!(next.kind, PacketKind::Request);
-    assert_eq!(sender.poll_transmit(us(10)), None);
-    receiver.handle(us(15), &next);
     assert!(receiver.wants_credit());
+    assert_eq!(sender.poll_transmit(us(10)), None);
+    // The nine others were lost, and so is whatever the receiver gives.
+    assert_eq!(sender.poll_timeout(), us(100));
+    sender.handle_timeout(us(100));
+    let next = sender.poll_transmit(us(100)).expect("it asks");
+    assert_eq!(next.kind, PacketKind::Request);
+    assert_eq!(sender.poll_transmit(us(100)), None);
 }
 
 #[test]
