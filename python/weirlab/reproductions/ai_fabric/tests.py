@@ -53,6 +53,8 @@ run: {duration: 20 ms, seed: 1}
 """Two tiers: four leaves with four hosts, four spines, no oversubscription."""
 LIMIT, FRAME = 4_000_000, 1024
 """Of queues, and of frames of bursts [B]."""
+BUFFER, ALPHA = 16_000_000, 0.125
+"""Of a switch with flow control [B], and the part of what is free that an input may take."""
 TCP: Tree = {
     "kind": "tcp",
     "congestion_control": {"kind": "dctcp"},
@@ -161,13 +163,13 @@ def _signals() -> Iterator[Trial]:
             "measure.marked": {"kind": "marks", "of": "switch-0->host-16", "take": "share"},
         }
         yield Trial("7.1", f"threshold {mark}", _STAR, changes, seeds=1)
-    lossless = {"rdma": {"classes": [0], "alpha": 0.125, "reserved": "4 kB", "lossless": {}}}
+    lossless = {"rdma": {"classes": [0], "alpha": ALPHA, "reserved": "4 kB", "lossless": {}}}
     for senders in (2, 4, 8, 16):
         changes = {
             "queues.all.limit": "unlimited",
             "buffers.all": {
                 "at": "@switches",
-                "size": "16 MB",
+                "size": f"{BUFFER} B",
                 "ingress": lossless,
                 "flow_control": {"stops": "link"},
             },
