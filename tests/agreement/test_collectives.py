@@ -227,6 +227,8 @@ def test_a_program_takes_its_computations_and_messages(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
+        ("num_ranks 3   // a pipeline\n", "num_ranks 3\nnum_ranks 2\n", 2, "is there already: 3"),
+        ("num_ranks 3 ", f"num_ranks {'3' * 5000} ", 1, "more than 15 digits (got '33333"),
         ("num_ranks 3", "num_ranks 9", 1, "9 ranks, and 'from' names 8 hosts"),
         ("b: send 100000b to 1 tag 5", "b: send 100000b to 1 tag 6", 8, "rank 0 never sends it (tag 5)"),
         ("b: send 100000b to 1 tag 5", "b: send 100000b from 1", 4, "write 'send Nb to R'"),

@@ -32,6 +32,9 @@ from weirlab.scenario.traffic.chains import Chain
 from weirlab.scenario.traffic.tables import MAX_BYTES, fault
 
 _PS_PER_NS = 1000
+_DIGITS = 15
+"""Of a number: 11 days in nanoseconds, and 1 PB."""
+_LONG = re.compile(rf"\b\d{{{_DIGITS + 1},}}")
 _RANKS = re.compile(r"num_ranks\s+(\d+)")
 _RANK = re.compile(r"rank\s+(\d+)\s*\{")
 _TASK = re.compile(
@@ -117,6 +120,8 @@ class _Reader:
     def read(self, line: int, text: str) -> None:
         """One line."""
         self.line = line
+        if found := _LONG.search(text):
+            raise self.fault(f"a number of more than {_DIGITS} digits (got '{found[0][:20]}...')")
         if self.rank is not None and text == "}":
             self.rank = None
             return
@@ -129,6 +134,8 @@ class _Reader:
         raise self.fault(f"expected {expected} (got '{text}')")
 
     def _count(self, found: re.Match[str]) -> None:
+        if self.ranks is not None:
+            raise self.fault(f"'num_ranks' is there already: {self.ranks}")
         self.ranks = int(found[1])
         if not 1 <= self.ranks <= self.hosts:
             message = f"the program has {self.ranks} ranks, and 'from' names {self.hosts} hosts"
