@@ -21,6 +21,17 @@ def test_messages_alone_take_what_was_recorded_to_six_digits(monkeypatch):
     assert all(row.tolerance <= 0.0005 for row in found)
 
 
+def test_each_row_is_of_the_control_that_it_is_called_after():
+    kinds = {"nscc": "nscc", "rccc": "line-rate", "both": "nscc"}
+    for case in CASES:
+        name = case.name.rpartition(", ")[2]
+        if name in kinds:
+            transport = case.changes["traffic.all"]["transport"]
+            assert transport["kind"] == "rdma", case.name
+            assert transport["congestion_control"]["kind"] == kinds[name], case.name
+            assert ("credit" in transport) is (name != "nscc"), case.name
+
+
 def test_a_quick_run_finds_nothing_unexpected_and_most_recorded_runs_hold():
     found = reproduce(Effort(quick=True, threads=1))
     assert [row.name for row in found.rows if row.verdict.fails] == []

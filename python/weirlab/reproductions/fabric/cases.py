@@ -15,7 +15,7 @@ from weirlab.runs import replicate_seeds, simulate
 from weirlab.scenario import Scenario, loads
 
 UET, HPCC = read("fabric-uet", Uet), read("fabric-hpcc", Hpcc)
-PACKET, HEADERS, TCP_HEADERS = 4150, 64, 58
+PACKET, HEADERS = 4150, 64
 """Of uet-htsim [B]."""
 BDP = 43 * PACKET
 
@@ -145,26 +145,9 @@ _FIFTY = {"window": f"{50 * PACKET} B"}
 
 
 def _alone(control: str, packets: int = 490, last: int = 2_000_000 - 489 * (PACKET - HEADERS)) -> Tree:
-    """One message of so many packets, the last of which has `last` bytes of data.
-
-    With the sender's control alone nothing of it acts, so that frames of TCP of the same sizes serve: 4092 B
-    and 58 B of headers."""
-    ends = {"from": "host-0", "to": "host-13"}
+    """One message of so many packets, the last of which has `last` bytes of data."""
     data = (packets - 1) * (PACKET - HEADERS) + last
-    if control != "nscc":
-        return {"traffic.all": _flows(control, ends, f"{data} B")}
-    entry = _flows(control, ends, f"{data + packets * (HEADERS - TCP_HEADERS)} B")
-    tcp = {
-        "kind": "tcp",
-        "congestion_control": "reno",
-        "segment": f"{PACKET - TCP_HEADERS} B",
-        "timestamps": False,
-        "initial_window": 1000,
-        "window": "64 MB",
-        "delayed_ack": 4,
-    }
-    queues = {"switches": {"at": "@switches->*", "kind": "drop-tail", "limit": f"{BDP} B"}}
-    return {"queues": queues, "traffic.all": {**entry, "transport": tcp}}
+    return {"traffic.all": _flows(control, {"from": "host-0", "to": "host-13"}, f"{data} B")}
 
 
 def _ten(sender: int) -> Tree:
