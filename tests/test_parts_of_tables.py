@@ -1,9 +1,11 @@
 """Rows that leave a run while it goes on are those of a run that keeps them."""
 
+import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -12,6 +14,7 @@ import weirlab
 from weirlab import runs
 from weirlab.errors import InputError, WeirlabError
 from weirlab.evaluation import evaluate
+from weirlab.files import Scratch
 from weirlab.records import Parts
 from weirlab.runs import Run
 from weirlab.scenario import load
@@ -153,3 +156,52 @@ def test_a_run_that_is_ended_keeps_what_it_has_written(end, tmp_path):
     assert rows.height > 1000
     with pytest.raises(InputError, match=r"manifest\.json"):
         weirlab.read(tmp_path / "out")
+
+
+KILLED = """
+import os, signal, sys
+from weirlab.files import Scratch
+kept = Scratch()
+(kept.path / "part").write_text("rows")
+print(kept.path, flush=True)
+if sys.argv[1] == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+sys.stdin.read()
+"""
+
+
+def test_what_a_killed_process_has_left_is_removed_by_the_next_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    stranger = tmp_path / "weirlab-scratch-link"
+    (tmp_path / "precious").mkdir()
+    stranger.symlink_to(tmp_path / "precious")
+
+    def start(how):
+        command = [sys.executable, "-c", KILLED, how]
+        environment = {**os.environ, "TMPDIR": str(tmp_path)}
+        made = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        return made, Path(made.stdout.readline().strip())
+
+    with start("lives")[0] as living:
+        alive = set(tmp_path.iterdir())
+        killed, left = start("killed")
+        killed.communicate()
+        assert (left / "part").exists()
+        mine = Scratch()
+        assert not left.exists()
+        assert set(tmp_path.iterdir()) == {*alive, mine.path}
+        living.communicate()
+    place = mine.path
+    del mine
+    assert not place.exists()
+
+
+def test_rows_of_runs_that_nobody_keeps_leave_no_files(tmp_path, in_parts, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = runs.run("zrl-og")
+    assert made.records.is_parted("intervals")
+    assert len(list(tmp_path.iterdir())) == 1
+    del made
+    assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
+from tempfile import gettempdir, mkdtemp
+from weakref import finalize
 
 from weirlab.errors import InputError, WeirlabError
 
@@ -135,3 +138,39 @@ def locked_directory(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+
+
+_SCRATCH = "weirlab-scratch-"
+
+
+class Scratch:
+    """A directory that is removed with this object, or when Python ends. What processes that were killed have
+    left is removed by the next that makes one: nobody holds the lock of it any longer."""
+
+    def __init__(self) -> None:
+        for left in Path(gettempdir()).glob(f"{_SCRATCH}*") if fcntl is not None else ():
+            with suppress(OSError):
+                file = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+                try:
+                    if os.fstat(file).st_uid == os.getuid():
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        rmtree(left, ignore_errors=True)
+                finally:
+                    os.close(file)
+        made = Path(mkdtemp(prefix="weirlab-"))
+        lock = None
+        if fcntl is not None:
+            lock = os.open(made, os.O_RDONLY)
+            with suppress(OSError):  # a file system without locks: then it keeps its name
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Only now others may look whether it is locked.
+                made = made.rename(made.with_name(made.name.replace("weirlab-", _SCRATCH, 1)))
+        self.path = made
+        finalize(self, _remove, made, lock, os.getpid())
+
+
+def _remove(path: Path, lock: int | None, owner: int) -> None:
+    if os.getpid() == owner:  # and not a process that was forked from it
+        rmtree(path, ignore_errors=True)
+    if lock is not None:
+        os.close(lock)

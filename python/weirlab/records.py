@@ -17,15 +17,13 @@ import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any, Literal
-from weakref import finalize
 
 import polars as pl
 
 from weirlab import _core
 from weirlab.errors import InputError
-from weirlab.files import whole
+from weirlab.files import Scratch, whole
 
 _schemas = functools.cache(_core.table_schemas)
 
@@ -262,8 +260,8 @@ class Parts:
         number = first + replicate
         files = self._files.setdefault((name, number), [])
         if self._directory is None:
-            self._directory = Path(mkdtemp(prefix="weirlab-"))
-            finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
+            self._scratch = Scratch()
+            self._directory = self._scratch.path
         path = self._directory / name / f"{number:06}-{len(files):06}.parquet"
         save_table(pl.DataFrame(part).with_columns(replicate=pl.lit(number, pl.UInt32)), path)
         files.append(path)
