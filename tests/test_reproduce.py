@@ -8,6 +8,7 @@ import pytest
 
 from weirlab import reproductions
 from weirlab.errors import InputError
+from weirlab.execution.calls import CallsPlan
 from weirlab.report.reproduce import constant_table, row_table
 from weirlab.reproductions import Claim, Effort, Findings, KnownMisfit, Reproduction, Row, Verdict
 from weirlab.results import Provenance
@@ -182,3 +183,24 @@ def test_what_the_registry_names_exists(name):
     for place in filter(None, [study.rows, study.page]):
         module, _, function = place.partition(":")
         assert callable(getattr(import_module(module), function)), place
+
+
+class AskedError(Exception):
+    """Raised where a store is asked for."""
+
+
+@pytest.mark.parametrize("name", ["zrl", "rapid", "bcn", "fabric", "ai-fabric"])
+def test_a_store_alone_is_asked_before_anything_is_simulated_whatever_the_threads(name, monkeypatch):
+    keys = []
+
+    def asked(function, items, *, store, **_):
+        plan = CallsPlan(function, items)
+        keys.append([plan.point(place).key(0) for place in range(len(items))])
+        assert store == "lab"
+        raise AskedError
+
+    monkeypatch.setattr("weirlab.reproductions.frame.mapped", asked)
+    for threads in (1, 3):
+        with pytest.raises(AskedError):
+            reproductions.find(name).run(Effort(quick=True, threads=threads, store="lab"))
+    assert keys[0] == keys[1]

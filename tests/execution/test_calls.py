@@ -84,6 +84,17 @@ def test_an_address_holds_what_decides_and_nothing_of_this_process(tmp_path):
         calls._plain({1, 2})
 
 
+@pytest.mark.parametrize("name", ["code.py", "scenarios/pfc.yaml", "published/numbers.toml", "sizes.csv"])
+def test_an_address_changes_with_any_source_that_a_call_may_read(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(calls.weirlab, "__file__", str(tmp_path / "__init__.py"))
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("a")
+    before = calls._sources.__wrapped__()
+    file.write_text("b")
+    assert calls._sources.__wrapped__() != before
+
+
 def test_the_laboratory_makes_no_search_twice(tmp_path, monkeypatch):
     asked = {"controllers": ["mdr"], "goals": ["10s"]}
     small = Experiment(devices=["knee"], searches=2, **asked)

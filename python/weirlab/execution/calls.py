@@ -100,11 +100,14 @@ class _Call:
         return [Row(point=self._number, replicate=0, seed=0, key=self._key, document=document)]
 
 
+_SOURCES = frozenset({".py", ".yaml", ".toml", ".csv", ".json"})
+
+
 @functools.cache
 def _sources() -> str:
-    """A digest of this package: a function may use any of it."""
+    """A digest of this package: a function may use any of it, also ready-made scenarios and tables."""
     root, found = Path(weirlab.__file__).parent, hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted(each for each in root.rglob("*") if each.suffix in _SOURCES):
         found.update(path.relative_to(root).as_posix().encode() + path.read_bytes().replace(b"\r", b""))
     return found.hexdigest()
 

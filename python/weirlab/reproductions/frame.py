@@ -47,12 +47,25 @@ class Effort:
     store: str | None = None
     """A path or URL of results that are shared, as in `weirlab.execution.mapping.mapped`."""
 
+    @property
+    def here(self) -> bool:
+        """Whether this process simulates all, with `threads`, and shares nothing."""
+        return self.on is None and self.store is None
+
     def spread(self, function: Callable[..., Made], arguments: Sequence[tuple[Any, ...]]) -> list[Made]:
         """A function of a module with each of these arguments, by whoever simulates; results in order."""
         called = partial(_called, function)
-        if self.on is None and self.store is None:
+        if self.here:
             return [called(each) for each in arguments]
-        return mapped(called, arguments, on=self.on, store=self.store, at_once=1, on_progress=self.progress)
+        return mapped(
+            called,
+            arguments,
+            processes=self.threads,
+            on=self.on,
+            store=self.store,
+            at_once=1,
+            on_progress=self.progress,
+        )
 
 
 def _called(function: Callable[..., Made], arguments: tuple[Any, ...]) -> Made:

@@ -33,7 +33,7 @@ def of_trial(trial: Trial, seed: int, seeds: int, threads: int | None) -> pl.Dat
 
 def reproduce(effort: Effort) -> Findings:
     """Run all tests."""
-    threads = effort.threads if effort.on is None else 1
+    threads = effort.threads if effort.here else 1
     chosen = [trial for trial in TRIALS if trial.quick or not effort.quick]
     made = effort.spread(
         of_trial,

@@ -30,7 +30,7 @@ def reproduce(effort: Effort) -> Findings:
     seeds = replicate_seeds(effort.seed, runs)
     cases = [*CASES, *LITERAL_CASES]
     progress = _Progress(effort, len(cases) * runs + len(VARIANTS) * VICTIM_RUNS)
-    if effort.on is None:
+    if effort.here:
         of_cases = [of_case(case, seeds, effort.threads, progress.part(runs)) for case in cases]
         of_victims = [
             of_variant(name, seeds[:VICTIM_RUNS], effort.threads, progress.part(VICTIM_RUNS))

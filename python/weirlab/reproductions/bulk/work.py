@@ -141,7 +141,8 @@ def _campaign(
         **changes,
     }
     with tempfile.TemporaryDirectory() as directory:
-        return run_campaign(load(name).assign(given), Path(directory) / name, on=effort.on)
+        place = Path(directory) / name
+        return run_campaign(load(name).assign(given), place, on=effort.on, store=effort.store)
 
 
 def _cycles(name: str) -> tuple[int, int]:

@@ -46,7 +46,7 @@ def of_case(case: Case, seed: int, seeds: int, threads: int | None) -> pl.DataFr
 def simulated(effort: Effort) -> pl.DataFrame:
     """The measures of all cases."""
     chosen = [case for case in CASES if case.quick or not effort.quick]
-    threads = effort.threads if effort.on is None else 1
+    threads = effort.threads if effort.here else 1
     made = effort.spread(of_case, [(case, effort.seed, case.seeds, threads) for case in chosen])
     return pl.concat(made)
 

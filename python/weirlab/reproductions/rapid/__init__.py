@@ -40,7 +40,7 @@ def reproduce(effort: Effort) -> Findings:
     seeds = [effort.seed + i for i in range(3 if effort.quick else SEEDS)]
     cases = list({case.name: case for case in (*REPRODUCTION, *OVERRUNS, *ABLATION, *BETTER)}.values())
     tables, series = [], []
-    if effort.on is None:
+    if effort.here:
         made = [
             of_case(case, seeds, effort.threads, _step(effort, place, len(cases)))
             for place, case in enumerate(cases)

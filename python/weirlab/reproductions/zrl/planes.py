@@ -115,7 +115,7 @@ class Work:
         """One row per replicate of each scenario, with its labels and all its measures."""
         seeds = replicate_seeds(self.effort.seed, self.seeds)
         found = []
-        if self.effort.on is None:
+        if self.effort.here:
             for scenario, labels in cases:
                 found.append(_rows(scenario, labels, seeds, self.effort.threads))
                 self.tell()
