@@ -134,7 +134,7 @@ def interrupted_after(points: int, directory, scenario) -> None:
         if done > total * points / 6:
             _thread.interrupt_main()
 
-    with pytest.raises(Interrupted, match=r"interrupted after \d of 6 points; they are kept"):
+    with pytest.raises(Interrupted, match=r"interrupted after \d of 6 points; runs that have ended are kept"):
         run_study(scenario, directory=directory, threads=1, progress=watch)
 
 

@@ -28,6 +28,12 @@ def test_changes_have_intervals_by_seed_and_the_field_that_differs_is_named(weir
     assert fields == {"traffic.a.source.load": ["0.6", "0.65"]}
 
 
+def test_fields_have_the_names_that_a_file_gives_them(weir, runs, tmp_path):
+    assert weir("run", "run.yaml", "--set", "traffic.a.class=3", "--out", tmp_path / "classed").code == 0
+    document = json.loads(weir("compare", runs[0], tmp_path / "classed", "--json").out)
+    assert "traffic.a.class" in {each["name"] for each in document["settings"]}
+
+
 def test_repeats_with_the_same_seeds_are_the_same(weir, runs):
     outcome = weir("compare", runs[0], runs[2])
     assert outcome.code == 0

@@ -201,6 +201,6 @@ study: {factors: {traffic.a.source.load: [10 %, 20 %]}}
         write(manifest, directory)
 
     monkeypatch.setattr(Manifest, "write", interrupted)
-    with pytest.raises(Interrupted, match="interrupted after 2 of 2 points; they are kept"):
+    with pytest.raises(Interrupted, match="interrupted after 2 of 2 points; runs that have ended are kept"):
         run_study(loads(text), directory=tmp_path / "s")
     assert Manifest.read(tmp_path / "s").status == "interrupted"

@@ -8,6 +8,7 @@ from bad_files import GOOD, SEARCH, complaints
 from weirlab.fields.base import kind_of
 from weirlab.measures.registry import MEASURES
 from weirlab.scenario import loads
+from weirlab.scenario.file.problems import did_you_mean
 
 
 def test_the_files_that_are_spoilt_here_are_good() -> None:
@@ -422,13 +423,13 @@ def test_a_file_of_another_version_is_not_judged_further() -> None:
 @pytest.mark.parametrize(
     ("section", "words"),
     [
-        ("pfc: {}", "'control: {pause: ...}' holds all frames of a link"),
-        ("queues: {a: {at: switch-0->*, kind: RED}}", "'control: {dcqcn: {marking: ...}}' marks frames"),
+        ("pfc: {}", "is 'lossless: {}' of a pool in 'buffers'"),
+        ("queues: {a: {at: switch-0->*, kind: wred}}", "RED is the kind 'red' of a queue"),
         ("queues: {a: {at: switch-0->*, kind: dwrr}}", "'fq-codel' serves flows in turns"),
         ("control: {a: {kind: pfc}}", "'control: {pause: ...}' holds all frames of a link"),
     ],
 )
-def test_what_is_not_modelled_is_answered_with_what_there_is_instead(section: str, words: str) -> None:
+def test_words_of_other_tools_are_answered_with_what_there_is_here(section: str, words: str) -> None:
     (complaint,) = complaints(GOOD + section + "\n")
     assert words in complaint
     assert "did you mean" not in complaint
@@ -460,3 +461,12 @@ def test_an_unknown_field_is_answered_with_all_fields_there_are() -> None:
 def test_a_field_with_a_wrong_name_is_one_problem(queues: str, message: str) -> None:
     (told,) = complaints(f"{GOOD.rstrip()}\nqueues:\n  {queues}\n")
     assert message in told
+
+
+def test_a_leaf_spine_is_answered_with_the_kind_that_makes_one() -> None:
+    (complaint,) = complaints(GOOD.replace("kind: star", "kind: leaf-spine"))
+    assert "a leaf-spine is the kind 'xgft'" in complaint
+
+
+def test_the_first_word_of_a_kind_finds_it_before_a_kind_of_similar_letters() -> None:
+    assert did_you_mean("dcqcn", ["dctcp", "dcqcn-sender"]) == "; did you mean 'dcqcn-sender'?"

@@ -151,7 +151,10 @@ class TestFiles:
         assert self.refusal(tmp_path / "x.yaml") == ": there is no such file"
 
     def test_a_directory(self, tmp_path: Path) -> None:
-        assert self.refusal(tmp_path) == ": this is a directory; name a scenario file"
+        assert (
+            self.refusal(tmp_path)
+            == ": this is a directory; name a scenario file (of a result, its scenario.yaml)"
+        )
 
     def test_a_file_below_a_file(self, tmp_path: Path) -> None:
         (tmp_path / "x").write_text("a: 1")

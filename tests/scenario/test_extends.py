@@ -135,6 +135,11 @@ def test_a_ready_made_parent_is_copied_first_and_a_file_of_its_name_needs_no_cop
         "child.yaml:1:1: extends: there is no file 'bcn' next to it: copy the ready-made scenario with "
         "'weir scenarios bcn --copy bcn.yaml', and write 'extends: bcn.yaml'"
     ]
+    assert complaints(child(here, "extends: bcn.yaml\n")) == [
+        "child.yaml:1:1: extends: there is no file 'bcn.yaml' next to it: copy the ready-made scenario with "
+        "'weir scenarios bcn --copy bcn.yaml'"
+    ]
+    path = child(here, "extends: bcn\n")
     (here / "bcn").write_text((here / "base.yaml").read_text())
     assert load(path).name == load(here / "base.yaml").name
 

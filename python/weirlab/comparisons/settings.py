@@ -29,7 +29,10 @@ class Setting:
 def settings(results: Sequence[Compared]) -> list[Setting]:
     """The fields of the scenarios that differ, defaults included, then programs and machines."""
     return [
-        *_differing("scenario", [dict(_leaves(each.scenario.model_dump(mode="json"))) for each in results]),
+        *_differing(
+            "scenario",
+            [dict(_leaves(each.scenario.model_dump(mode="json", by_alias=True))) for each in results],
+        ),
         *_differing("made with", [dict(_facts(each)) for each in results]),
     ]
 

@@ -136,11 +136,12 @@ def _inherited(tree: Node, below: tuple[Path, ...]) -> Node:
     if len(chain) > MAX_ANCESTORS:
         raise refused(f"more than {MAX_ANCESTORS} files extend one another")
     shown = Path(tree.place.file).parent / extends.value
-    if extends.value in ready_made() and not shown.exists():
+    name = extends.value.removesuffix(".yaml")
+    if name in ready_made() and not shown.exists():
+        write = f", and write 'extends: {name}.yaml'" if name == extends.value else ""
         raise refused(
             f"there is no file '{extends.value}' next to it: copy the ready-made scenario with "
-            f"'weir scenarios {extends.value} --copy {extends.value}.yaml', and write "
-            f"'extends: {extends.value}.yaml'"
+            f"'weir scenarios {name} --copy {name}.yaml'{write}"
         )
     if shown.exists() and not shown.is_file():
         raise refused(f"'{extends.value}' is not an ordinary file")

@@ -151,7 +151,7 @@ def _keeping(plan: RunsPlan, kept: Store) -> Iterator[None]:
             raise
         name = kept.keep("plans", plan.document())
         ended = found_in(kept, plan, name, engine())["points"].height
-        message = f"interrupted after {ended} of {len(plan.order)} points; they are kept"
+        message = f"interrupted after {ended} of {len(plan.order)} points; runs that have ended are kept"
         raise Interrupted(message) from None
 
 

@@ -117,7 +117,7 @@ def read(path: Path) -> Node:
 
     try:
         if path.is_dir():
-            raise refused("this is a directory; name a scenario file")
+            raise refused("this is a directory; name a scenario file (of a result, its scenario.yaml)")
         with path.open("rb") as stream:
             content = stream.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:

@@ -19,10 +19,11 @@ Path = tuple[str | int, ...]
 
 INSTEAD: Mapping[str, str] = {
     "throughput": "throughput is what a search finds (RFC 1242); the rate that arrives is 'delivered-rate'",
-    "pfc": "PFC frames are not modelled; 'control: {pause: ...}' holds all frames of a link (IEEE 802.3 "
-    "Annex 31B), and an event of the kind 'hold' single classes",
-    "red": "RED is not modelled; 'codel', 'fq-codel' and 'pie' manage a queue, and 'control: {dcqcn: "
-    "{marking: ...}}' marks frames between two levels of it",
+    "pfc": "priority flow control is 'lossless: {}' of a pool in 'buffers' (`weir scenarios pfc` shows one); "
+    "'control: {pause: ...}' holds all frames of a link (IEEE 802.3 Annex 31B)",
+    "red": "RED is the kind 'red' of a queue; 'marking' of a queue marks frames between two lengths of it",
+    "leaf-spine": "a leaf-spine is the kind 'xgft': 'children: [8, 4], parents: [1, 4]' has 8 hosts at each "
+    "of 4 leaves, and 4 spines",
     "drr": "queues of the kind 'classes' serve traffic classes by priority and weights (deficit round "
     "robin); 'fq-codel' serves flows in turns",
     "events": "what happens in the course of a run stands in 'events': links that go down, rates, buffers "
@@ -32,6 +33,8 @@ INSTEAD: Mapping[str, str] = {
 _SYNONYMS: Mapping[str, str] = {
     "priority_flow_control": "pfc",
     "priority-flow-control": "pfc",
+    "leafspine": "leaf-spine",
+    "spine-leaf": "leaf-spine",
     "wred": "red",
     "dwrr": "drr",
     "wrr": "drr",
@@ -66,6 +69,8 @@ def with_words_of(given: str, known: Iterable[str]) -> list[str]:
 
 def _nearest(given: str, known: Iterable[str]) -> str:
     by_case = {name.lower(): name for name in known}
+    if len(longer := [name for name in by_case if re.split(r"[-_]", name)[0] == given.lower()]) == 1:
+        return by_case[longer[0]]
     near = difflib.get_close_matches(given.lower(), list(by_case), n=1, cutoff=0.6)
     return by_case[near[0]] if near else ""
 

@@ -39,7 +39,9 @@ def _read_ends(value: object) -> tuple[float, float, str]:
         raise UnitError(f"write a range such as '5e-4 .. 5e-2' or '320 B .. 12800 B' (got '{value}')")
     low_unit, high_unit = (match[2] or "").strip(), (match[4] or "").strip()
     if low_unit and low_unit != high_unit:
-        raise UnitError(f"both ends have one unit (got '{low_unit}' and '{high_unit}')")
+        raise UnitError(
+            f"both ends have one unit, as in '320 B .. 12800 B' (got '{low_unit}' and '{high_unit}')"
+        )
     try:
         low, high = float(match[1]), float(match[3])
     except ValueError:
