@@ -134,6 +134,13 @@ def test_a_directory_without_manifest_is_no_result(tmp_path):
         Manifest.read(tmp_path / "nowhere")
 
 
+def test_a_directory_of_results_names_those_below_it(tmp_path):
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "manifest.json").write_text("{}")
+    with pytest.raises(InputError, match=r"results below it, such as .*first"):
+        Manifest.read(tmp_path)
+
+
 def test_a_file_that_cannot_be_written_whole_is_not_there(tmp_path):
     with pytest.raises(TypeError, match="JSON"):
         write_json(tmp_path / "result.json", {"x": {1, 2}})

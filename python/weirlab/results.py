@@ -137,7 +137,9 @@ class Manifest:
             raise InputError(f"{directory}: no such directory")
         path = directory / "manifest.json"
         if not path.exists():
-            raise InputError(f"{directory}: not a result of weir (it has no manifest.json)")
+            below = sorted(str(each.parent) for each in directory.glob("*/manifest.json"))
+            hint = f"; results below it, such as {', '.join(below[:4])}" if below else ""
+            raise InputError(f"{directory}: not a result of weir (it has no manifest.json){hint}")
         content = read_json(path)
         try:
             written = content["format"]
