@@ -181,6 +181,27 @@ def test_all_pairs_of_finalists_have_intervals_that_hold_together():
     assert wrong / studies <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
 
 
+@pytest.mark.parametrize("lacking", [1, 2])
+def test_a_finalist_whose_runs_do_not_all_answer_is_not_judged_by_the_others(lacking):
+    plan = RunsPlan(loads(HALVED), 1, 2)
+    asking = asking_of(plan)
+    last = len(plan.stages) - 1
+    points = len(plan.order) // len(plan.stages)
+
+    def value(point, replicate):
+        base = point % points
+        missing = plan.stage(point) == last and base < lacking and replicate == 3
+        return math.nan if missing else float(base + 0.01 * replicate)
+
+    results(asking, plan, value, {})
+    best, other = asking.finalists
+    assert math.isnan(other.mean)
+    assert math.isnan(other.behind_low)
+    assert math.isnan(best.mean) is (lacking == 2)
+    if lacking == 1:
+        assert best.point % points == 1, "point 0 has the lower mean of those that answer"
+
+
 def test_points_that_cannot_be_are_left_out_of_the_contest(tmp_path):
     text = HALVED.replace("hosts: 3", "hosts: 4").replace(
         "factors:\n",

@@ -93,3 +93,4 @@ def test_what_replicates_differ_by_in_their_last_digits_is_no_interval() -> None
     assert [table.rows[0][place] for place in (1, 2, 3)] == ["0.3000", "± 0", "0"]
     assert half_width_text(94.913, 1.234) == "± 1.2"
     assert half_width_text(0.0, 1e-20) == "± 1.0e-20"
+    assert half_width_text(1.0, float("nan")) == "± –", "no interval is not one without width"

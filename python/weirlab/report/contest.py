@@ -34,22 +34,28 @@ def contest_sentences(study: Study) -> list[str]:
     found = []
     named = short_names(_names(study))
     for group in _groups(study):
-        best, rest = group[0], group[1:]
+        best, rest = group[0], [each for each in group[1:] if math.isfinite(each.mean)]
         factor, unit = _shown(study)
         mean, half = best.mean * factor, (best.high - best.low) / 2 * factor
         text = f"{mean_text(mean, half)} {half_width_text(mean, half)} {unit}".rstrip()
         where = ", ".join(f"{named[name]} {level}" for name, level in best.levels.items())
         head = f"Best{' at ' + where if where else ''}: {_named(study, best)}, with {contest.measure} {text}"
         seeds = f"over {contest.verdict} new seeds"
+        if not math.isfinite(best.mean):
+            head = f"No best at {where}" if where else "No best"
+            found.append(f"{head}: every finalist has a run without {contest.measure}.")
+            continue
         like = [each for each in rest if not _is_behind(each)]
         if not rest:
             tail = ""
         elif like:
             many = f"{len(like)} of {len(rest)}" if len(like) < len(rest) else "The"
-            tail = f" {many} other finalists cannot be told from it."
+            tail = f" {many} other finalist{'s' if len(rest) > 1 else ''} cannot be told from it."
         else:
             away = abs(rest[0].behind) * factor
             tail = f" Each other finalist is worse; the next by {number(away, 2)} {unit}".rstrip() + "."
+        if lacking := len(group) - 1 - len(rest):
+            tail += f" {lacking} of the others had runs without an answer."
         found.append(f"{head} {seeds}.{tail}")
     if not found:
         done = max((each.round for each in study.standings), default=0)

@@ -296,7 +296,7 @@ def mean_text(mean: float, half_width: float) -> str:
 def half_width_text(mean: float, half_width: float) -> str:
     """The half width of an interval to two digits, as in ± 1.2. What replicates differ by in their last
     binary digits alone is no spread."""
-    return f"± {number(half_width if half_width > _ROUNDING * abs(mean) else 0.0, 2)}"
+    return f"± {number(0.0 if half_width <= _ROUNDING * abs(mean) else half_width, 2)}"
 
 
 _ROUNDING = 1e-12

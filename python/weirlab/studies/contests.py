@@ -51,7 +51,8 @@ class Finalist:
     mean: float
     low: float
     high: float
-    """Of the mean: the intervals of all finalists hold together with 95 % confidence."""
+    """Of the mean: the intervals of all finalists hold together with 95 % confidence. All numbers are NaN
+    where a run of the verdict gave no answer: what is left of them would be a choice of runs."""
     behind: float
     """Difference from the best of them, seed by seed; 0 for itself."""
     behind_low: float
@@ -111,22 +112,21 @@ class Contested(Found):
     def judge(self, levels: Mapping[str, str], chosen: Mapping[int, float]) -> None:
         """The verdict on points, each with the mean by which it was chosen."""
         name, count = self._contest.measure, self._contest.verdict
-        values = {point: self.by_replicate(point, name) for point in chosen}
-        ranked = self.ranked([point for point in chosen if values[point]], count)
+        ranked = self.ranked(list(chosen), count)
         many = len(ranked)
         pairs = max(1, many * (many - 1) // 2)
         for rank, point in enumerate(ranked, start=1):
-            interval = mean_interval([*values[point].values()], confidence=1 - (1 - _CONFIDENCE) / many)
-            both = [seed for seed in values[point] if seed in values[ranked[0]]]
-            apart = mean_interval(
-                [values[point][seed] - values[ranked[0]][seed] for seed in both],
-                confidence=1 - (1 - _CONFIDENCE) / pairs,
-            )
-            assert interval is not None
-            away = (apart.mean, apart.low, apart.high) if apart is not None else (math.nan,) * 3
-            away = (0.0, 0.0, 0.0) if point == ranked[0] else away
-            self.finalists.append(
-                Finalist(
-                    levels, point, rank, chosen[point], interval.mean, interval.low, interval.high, *away
-                )
-            )
+            found = away = (math.nan,) * 3
+            if not math.isnan(self.mean(point, name, count)):  # nor of the best, then
+                mine, best = self.first(point, name, count), self.first(ranked[0], name, count)
+                found = _interval(mine, many)
+                apart = [one - other for one, other in zip(mine, best, strict=True)]
+                away = _interval(apart, pairs) if rank > 1 else (0.0, 0.0, 0.0)
+            self.finalists.append(Finalist(levels, point, rank, chosen[point], *found, *away))
+
+
+def _interval(values: Sequence[float], many: int) -> tuple[float, float, float]:
+    """Mean, low and high of one of so many intervals that hold together."""
+    interval = mean_interval(values, confidence=1 - (1 - _CONFIDENCE) / many)
+    assert interval is not None
+    return interval.mean, interval.low, interval.high
