@@ -1,5 +1,7 @@
 """Designs of studies: where their points lie, and combinations that cannot be."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.stats.qmc import LatinHypercube
@@ -107,12 +109,18 @@ def test_a_study_with_a_design_is_run_kept_and_read_back(tmp_path):
 
 def test_a_study_goes_through_all_combinations_before_the_next_point_of_any(tmp_path):
     """What an interrupted one leaves covers all of them."""
-    made = run_study(loads(BASE + DESIGN), directory=tmp_path / "kept", threads=1)
+    points, pilot = 40, 13
+    scenario = loads(BASE + DESIGN.replace("points: 8", f"points: {points}"))
+    made = run_study(scenario, directory=tmp_path / "kept", threads=1)
     rows = Store.open(tmp_path / "kept" / "store").rows(columns=["point", "started"])
     run = rows.sort("started", maintain_order=True).get_column("point").to_list()
-    assert sorted(run) == made.points.get_column("point").to_list() == list(range(16))
+    assert sorted(run) == made.points.get_column("point").to_list() == list(range(2 * points))
+    # The pilot's lie apart, in both combinations.
+    first = sorted(run[:pilot])
+    assert max(after - before for before, after in pairwise(first)) < points // 2
     # The clock that says when has milliseconds, in which several may begin.
-    assert all(abs(number % 8 - place // 2) <= 2 for place, number in enumerate(run))
+    others = [number % points for number in run[pilot:]]
+    assert all(abs(a - b) <= 4 for a, b in zip(others, sorted(others), strict=True))
 
 
 @pytest.mark.parametrize(
