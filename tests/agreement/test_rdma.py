@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from weirlab.evaluation import evaluate
 from weirlab.records import Records
 from weirlab.runs import run
 from weirlab.scenario import Scenario, load, loads
@@ -178,3 +179,50 @@ def test_headers_that_arrive_save_the_timeouts() -> None:
     assert last_us(cut) < 1.03 * 16e6 * (4160 + 20) / 4096 * 8 / 100e3
     ends = cut["messages"].select(pl.col("delivered_ps").cast(pl.Float64))
     assert ends.min().item() > 0.9 * ends.max().item(), "credit is given in turn"
+
+
+RING = """\
+weirlab: 1
+name: ring
+network: {kind: xgft, children: [8, 4], parents: [1, 4], link: {rate: 100 Gbit/s, delay: 1 us}}
+queues:
+  switches:
+    at: "@switches->*"
+    kind: classes
+    classes:
+      rest: {class: 0, weight: 1, kind: drop-tail, limit: 1 MB}
+      rdma:
+        class: 3
+        weight: 1
+        kind: drop-tail
+        limit: 9 MB
+        marking: {k_min: 100 kB, k_max: 400 kB, p_max: 20 %}
+buffers:
+  all:
+    at: "@switches"
+    size: 9 MB
+    ingress: {rdma: {classes: [3], alpha: 0.125, reserved: 4 kB, lossless: {}}}
+traffic:
+  job:
+    from: host-[0-15]
+    class: 3
+    source: {kind: collective, operation: all-reduce, algorithm: ring, size: 3.2 MB}
+    transport: {kind: rdma, congestion_control: {kind: dcqcn-sender}, recovery: go-back-n}
+run: {duration: 3 ms, seed: 1}
+measure:
+  bandwidth: {kind: bus-bandwidth, of: job}
+  held: {kind: pause-time, of: "*->*", class: 3}
+"""
+
+
+@pytest.mark.parametrize("control", ["dcqcn-sender", "hpcc", "dctcp"])
+def test_flow_control_that_holds_nobody_costs_nothing(control):
+    """Answers that wait at a host for the end of a packet do not keep the next one from its turn."""
+    scenario = loads(RING.replace("dcqcn-sender", control))
+    free = scenario.assign({"buffers.all.ingress.rdma.lossless": None})
+    lossless, dropping = (
+        dict(evaluate(run(each)).select("measure", "value").iter_rows()) for each in (scenario, free)
+    )
+    assert lossless == dropping
+    assert lossless["held"] == 0
+    assert lossless["bandwidth"] > 60e9

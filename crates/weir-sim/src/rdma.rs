@@ -250,18 +250,19 @@ impl Fabric<'_> {
         if is_host {
             self.look_host(port);
         }
-        let waits = is_host
-            && self
-                .control
-                .as_mut()
-                .is_some_and(|control| control.host(port).is_some_and(|host| host.load.frames() > 0));
+        let control = self.control.as_mut().filter(|_| is_host);
+        let waiting = control.and_then(|control| control.host(port)).map_or(0, |host| host.load.bytes());
         let line = &self.lines[port as usize].port;
         let free = line.start_of_next(now);
-        if !line.is_paused() && !waits {
+        if waiting == 0 && (!line.is_paused() || line.waiting_frames() == 0) {
             return free;
         }
+        let rate = self.plan.topology.ports[port as usize].link.rate_bps;
+        if line.free_at() > now && !line.is_paused() {
+            // What waits at the host goes first, as far as nothing holds it.
+            return line.free_at() + Bytes::new(waiting) / rate;
+        }
         // Nobody says when it goes on.
-        let again = LOOK_AGAIN / self.plan.topology.ports[port as usize].link.rate_bps;
-        if line.waiting_frames() == 0 && !waits { free } else { line.free_at().max(now + again) }
+        line.free_at().max(now + LOOK_AGAIN / rate)
     }
 }
