@@ -88,7 +88,8 @@ def test_ctrl_c_ends_a_study_keeps_its_points_and_says_how_to_go_on(weir_process
         interrupt_when=lambda: len(list((place / "s").rglob("results/*/*.parquet"))) >= 2,
     )  # fmt: skip
     assert outcome.code == 130
-    assert "of 4 points; they are kept. Continue with the same command and --out s" in outcome.err
+    assert "of 4 points; runs that have ended are kept. Continue with" in outcome.err
+    assert "the same command and --out s" in outcome.err
     assert 1 <= Study.load(place / "s").points.height < 4
     assert Manifest.read(place / "s").status == "interrupted"
 
