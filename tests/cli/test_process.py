@@ -79,18 +79,17 @@ def test_ctrl_c_during_a_reproduction_that_keeps_no_parts_says_that_nothing_is_k
 
 def test_ctrl_c_ends_a_study_keeps_its_points_and_says_how_to_go_on(weir_process, place):
     text = (place / "study.yaml").read_text()
-    text = text.replace("[30 %, 60 %]", "[30 %, 60 %, 61 %, 62 %]").replace(
-        "duration: 2 ms", "duration: 40 s"
-    )
+    loads = ", ".join(f"{load} %" for load in range(30, 70))
+    text = text.replace("[30 %, 60 %]", f"[{loads}]").replace("duration: 2 ms", "duration: 40 s")
     (place / "long.yaml").write_text(text)
     outcome = weir_process(
         "run", "long.yaml", "--out", "s", "--threads", "1",
         interrupt_when=lambda: len(list((place / "s").rglob("results/*/*.parquet"))) >= 2,
     )  # fmt: skip
     assert outcome.code == 130
-    assert "of 4 points; runs that have ended are kept. Continue with" in outcome.err
+    assert "of 40 points; runs that have ended are kept. Continue with" in outcome.err
     assert "the same command and --out s" in outcome.err
-    assert 1 <= Study.load(place / "s").points.height < 4
+    assert 1 <= Study.load(place / "s").points.height < 40
     assert Manifest.read(place / "s").status == "interrupted"
 
 
