@@ -4,7 +4,7 @@
 
 Time is virtual: what the runner computes counts with its CPU time here, what Dask's client, scheduler and the
 store take with the costs that `benches/studies.py` measures, and workers work as long as their runs take.
-Beside each simulation stands the model of `docs/scaling.md`.
+Each simulation is compared with the model of `docs/scaling.md`.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def simulated(runs: int, run_s: float, workers: int, spread: float = 0.5) -> dic
 
 
 def main() -> int:
-    """Simulate, and print beside the model."""
+    """Simulate, and print compared with the model."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=float, default=1e6)
     parser.add_argument("--seconds", type=float, default=1.0)

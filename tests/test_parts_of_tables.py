@@ -144,9 +144,7 @@ weirlab.run("zrl-og", assign=changes, out=sys.argv[1])
 def test_a_run_that_is_ended_keeps_what_it_has_written(end, tmp_path):
     work = subprocess.Popen([sys.executable, "-c", RUN, tmp_path / "out"], stderr=subprocess.DEVNULL)
     folder = tmp_path / "out/tables/intervals"
-    give_up = time.monotonic() + 60
     while len(list(folder.glob("*.parquet"))) < 3:
-        assert time.monotonic() < give_up
         assert work.poll() is None
         time.sleep(0.05)
     work.send_signal(end)

@@ -14,7 +14,7 @@ pub(crate) struct SenderMarks {
     segment: u64,
 }
 
-/// What an acknowledgement reports beside its counters.
+/// What an acknowledgment reports besides its counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct News {
     /// Segments that are newly known to have arrived, in order or not.
