@@ -37,7 +37,8 @@ from processes import run_to_end
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "examples"
 PEER = ROOT / "build" / "peers" / "weir-bench-ns3"
-PEER_TCP = ROOT / "build" / "peers" / "weir-bench-ns3-tcp"
+PEER_TCP = PEER.with_name("weir-bench-ns3-tcp")
+PEER_MESSAGES = PEER.with_name("weir-peer-ns3-messages")
 ROUNDS = 5
 MEMORY_GOAL_BYTES = 64_000_000
 SCHEDULERS = {"as it comes": "Map", "tuned": "PriorityQueue"}
@@ -253,7 +254,7 @@ def build_peer() -> bool:
     present = [*make, "present"]
     if shutil.which("make") is None or subprocess.run(present, stderr=subprocess.DEVNULL).returncode != 0:
         return False
-    if subprocess.run([*make, str(PEER), str(PEER_TCP)], check=False).returncode != 0:
+    if subprocess.run([*make, str(PEER), str(PEER_TCP), str(PEER_MESSAGES)], check=False).returncode != 0:
         raise BenchError("ns-3 is installed, but its side does not build", exit_code=2)
     return True
 

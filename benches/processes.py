@@ -12,8 +12,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Ended", "run_to_end"]
-
 TIMEOUT_S = 1200
 
 
@@ -34,12 +32,18 @@ class Ended:
     """Never below what this process occupied when it started the other."""
 
 
-def run_to_end(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Ended:
-    """Run ``command`` in a process group of its own; after :data:`TIMEOUT_S` it is killed."""
-    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as complaints:
+def run_to_end(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, *, given: str = ""
+) -> Ended:
+    """Run ``command`` in a process group of its own, with ``given`` as its input; it is killed after
+    :data:`TIMEOUT_S`."""
+    with contextlib.ExitStack() as files:
+        printed, complaints, put_in = (files.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3))
+        put_in.write(given)
+        put_in.seek(0)
         start = time.monotonic()
         process = subprocess.Popen(
-            command, stdout=printed, stderr=complaints, process_group=0, env=environment
+            command, stdin=put_in, stdout=printed, stderr=complaints, process_group=0, env=environment
         )
         timer = threading.Timer(TIMEOUT_S, _kill, [process.pid])
         timer.start()

@@ -34,7 +34,22 @@ INSTEAD = {
     r"neither of both": "neither",
     r"of whomever|of whoever": "from anybody",
 }
-WORDS = {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): instead for words, instead in INSTEAD.items()}
+IN_TEXTS = {
+    r"(goes|go|going|went) on": "continue, work in progress",
+    r"anew": "again",
+    r"stands? (in|on|for|under|there|here|still)": "is in, means, does not move",
+    r"in the course of": "during",
+    r"(is|are|was|were) asked for": "offered, requested",
+    r"none of (its|their) own|ways? by which": "no ..., how",
+}
+"""Of pages and commands alone."""
+
+
+def compiled(words: dict[str, str]) -> dict[re.Pattern[str], str]:
+    return {re.compile(rf"\b(?:{each})\b", re.IGNORECASE): instead for each, instead in words.items()}
+
+
+WORDS, WORDS_OF_TEXTS = compiled(INSTEAD), compiled(INSTEAD | IN_TEXTS)
 FENCE = re.compile(r"^(?P<mark>```+|~~~+).*?^(?P=mark)\s*$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"^(?: {4,}|\t)(?![-*\d]).*$|`[^`\n]*`|\]\([^)\n]*\)|<[^>\n]*>", re.MULTILINE)
 QUOTED = re.compile(r'"[^"\n]*"|“[^”\n]*”')
@@ -79,7 +94,7 @@ def main() -> int:
     for file in sorted({*pages, *rust, *ROOT.glob("python/weirlab/cli/*.py")}):
         prose = prose_of_page if file in pages else prose_of_rust if file in rust else prose_of_commands
         for start, text in prose(file.read_text(encoding="utf-8")):
-            for pattern, instead in WORDS.items():
+            for pattern, instead in (WORDS if file in rust else WORDS_OF_TEXTS).items():
                 for match in pattern.finditer(text):
                     line = start + text.count("\n", 0, match.start())
                     found.append(f"{file.relative_to(ROOT)}:{line}: '{match[0]}': write {instead}")

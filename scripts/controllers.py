@@ -14,14 +14,14 @@ from typing import Any
 Schema = Mapping[str, Any]
 
 _QUANTITIES = {
-    "_ps": ("PositiveSpan", "Span({})", ".ps"),
-    "_bps": ("PositiveRate", "Rate({})", ".bps"),
-    "_bytes": ("PositiveSize", "Size({})", ".bytes"),
-    "_rounds": ("Natural", "{}", ""),
-    "_segments": ("Natural", "{}", ""),
+    "_ps": ("values.PositiveSpan", "Span({})", ".ps"),
+    "_bps": ("values.PositiveRate", "Rate({})", ".bps"),
+    "_bytes": ("values.PositiveSize", "Size({})", ".bytes"),
+    "_rounds": ("values.Natural", "{}", ""),
+    "_segments": ("values.Natural", "{}", ""),
 }
 """By the unit at the end of a field: the type of the scenario's, its default, and the way back."""
-_PLAIN = {"number": "Number", "boolean": "Flag", "integer": "Natural"}
+_PLAIN = {"number": "values.Number", "boolean": "values.Flag", "integer": "values.Natural"}
 
 HEAD = '''"""Congestion controls of TCP and of numbered packets, as scenarios have them.
 
@@ -34,17 +34,9 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from weirlab import spec as core
+from weirlab.fields import values
 from weirlab.fields.base import BY_KIND, Model
-{by_hand}from weirlab.fields.values import (
-    Flag,
-    Natural,
-    Number,
-    PositiveFraction,
-    PositiveRate,
-    PositiveSize,
-    PositiveSpan,
-)
-from weirlab.spec import At, Where
+{by_hand}from weirlab.spec import At, Where
 from weirlab.units import Rate, Size, Span
 
 '''
@@ -62,7 +54,7 @@ def _field(name: str, schema: Schema, default: Any, definitions: Schema) -> tupl
             return name, f"Literal[{', '.join(map(json.dumps, words))}]", json.dumps(default), ""
         schema = of
     if schema.get("type") == "number" and schema.get("maximum") == 1:
-        return name, "PositiveFraction", repr(default), ""
+        return name, "values.PositiveFraction", repr(default), ""
     if schema.get("type") in _PLAIN:
         return name, _PLAIN[schema["type"]], repr(default), ""
     raise SystemExit(f"{name}: no scenario can have such a setting: {json.dumps(schema)}")

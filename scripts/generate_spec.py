@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "weirlab"
 SPEC = PACKAGE / "spec" / "__init__.py"
 CONTROLLERS = PACKAGE / "scenario" / "traffic" / "controllers.py"
-SCHEMA = ["cargo", "run", "--quiet", "--locked", "-p", "weir-core", "--features", "schema"]
+SCHEMA = ["cargo", "run", "--quiet", "--locked", "-p", "weir-core", "--example", "schema"]
 KEYWORDS = {"class", "from"}
 PLAIN = {"integer": "int", "number": "float", "boolean": "bool", "string": "str"}
 HEAD = '''"""The resolved spec as the compiled core takes it: integers, ids instead of selectors, no defaults.
@@ -166,8 +166,7 @@ def formatted(source: str, target: Path) -> str:
 
 
 def main() -> None:
-    command = [*SCHEMA, "--example", "schema"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(SCHEMA, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     printed = json.loads(done.stdout)
     sources = {
         SPEC: Generator(printed["schema"]["$defs"]).source(),

@@ -30,8 +30,10 @@ captures are listed under [traces](traces.md).
 ## Series of many rows
 
 A replicate keeps up to 2^18 rows of its series in memory. Where there are more, they leave in parts while it
-runs, so that its memory does not grow with its length: `intervals`, `deliveries`, `flow_deliveries`,
-`burst_intervals`, `tcp` and `messages`. A part is a file `tables/TABLE/REPLICATE-NUMBER.parquet`, which
+runs, so that its memory does not grow with its length: `intervals`, `control_intervals`, `limiters`,
+`deliveries`, `flow_deliveries`, `burst_intervals`, `pool_intervals`, `hold_intervals`, `tcp`, `messages`, and
+what probing senders and estimators write down (`probe_streams`, `probe_states`, `probe_packets`,
+`bandwidth_estimates`, `probe_trains`). A part is a file `tables/TABLE/REPLICATE-NUMBER.parquet`, which
 appears whole or not at all; `tables/TABLE.parquet` lists the parts that belong to it.
 
 - Order: within a part, ports, flows and so on follow each other as in a whole table, the rows of each by

@@ -1,5 +1,7 @@
 """What is wrong with the text of a scenario, for tests of messages."""
 
+from pathlib import Path
+
 import pytest
 
 from weirlab.errors import ScenarioError
@@ -35,3 +37,14 @@ def complaints(text: str) -> list[str]:
     with pytest.raises(ScenarioError) as caught:
         loads(text, file="f.yaml")
     return str(caught.value).splitlines()
+
+
+def cases(name: str) -> dict[str, tuple[str, ...]]:
+    """What is spoilt, as `scenario/NAME.txt` lists it: by the mistake, what goes (-), what comes (+), and the
+    message. `\\n` is the end of a line, `\\s` a blank at the end."""
+    text = (Path(__file__).parent / "scenario" / f"{name}.txt").read_text(encoding="utf-8")
+    found = {}
+    for case in text.strip("\n").split("\n\n"):
+        mistake, *lines = (line.replace("\\n", "\n").replace("\\s", " ") for line in case.split("\n"))
+        found[mistake] = (*(line[2:] for line in lines[:-1]), lines[-1])
+    return found

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 
 from weirlab.comparisons import Quantity, condition, difference, unmatched
+from weirlab.comparisons.pairs import _ratio
 from weirlab.errors import InputError
 
 seeds, counts = st.integers(0, 2**32 - 1), st.integers(2, 12)
@@ -57,6 +57,12 @@ def test_intervals_of_equal_means_hold_zero_95_times_of_100():
             hits += found.low <= 0 <= found.high
         # 3.3 standard errors below .95; the floor of Welch's degrees can only widen it.
         assert 0.934 <= hits / 2000 <= 0.972
+
+
+def test_a_ratio_of_any_values_above_0_is_a_number_and_its_interval_may_have_no_end():
+    assert _ratio([(1, 1), (1, 1e60)]) == (pytest.approx(1e30), 0.0, math.inf)
+    assert _ratio([(1e300, 1e-320)])[0] == 0.0
+    assert all(map(math.isnan, _ratio([(1, 2), (1, 0)])))
 
 
 def test_a_single_value_has_no_interval_and_is_never_called_a_change():

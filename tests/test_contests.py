@@ -64,7 +64,13 @@ def results(asking, plan, value, done):
                     "replicate": [replicate for _, replicate in rows],
                     "status": ["ok"] * len(rows),
                     "document": [None] * len(rows),
-                    "measures": [[{"measure": "queue", "value": done[row], "unit": "B"}] for row in rows],
+                    "measures": [
+                        [{"measure": name, "value": each, "unit": "B"} for name, each in found.items()]
+                        for found in (
+                            value if isinstance(value, dict) else {"queue": value}
+                            for value in (done[row] for row in rows)
+                        )
+                    ],
                 },
                 schema_overrides={"document": pl.String},
             )
@@ -315,6 +321,63 @@ def test_the_optimum_of_a_function_is_found_and_random_search_does_not_find_it(
     assert np.median(gaps) < np.median(random_gaps) / 2, (name, gaps, random_gaps)
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+@pytest.mark.parametrize(
+    ("limit", "sum_of"), [({"at_least": {"sum": 1.6}}, 1.6), ({"at_most": {"sum": 1}}, 1.0), ({}, 1.4)]
+)
+def test_the_optimum_within_a_limit_on_what_is_measured_is_found(limit, sum_of, noise):
+    found = []
+    for seed in range(5):
+        here = space(parameters=2, generations=50, most=16, seed=seed, **limit)
+        plan = RunsPlan(here, 1, 2)
+        asking = asking_of(plan)
+        rng = np.random.default_rng(seed)
+
+        def value(point, _, asking=asking, rng=rng):
+            a, b = (float(each) for each in asking.given[point].values())
+            return {
+                "queue": (a - 0.7) ** 2 + (b - 0.7) ** 2 + noise * float(rng.normal()),
+                "sum": a + b + noise * float(rng.normal()),
+            }
+
+        results(asking, plan, value, {})
+        best = asking.finalists[0]
+        found.append([float(each) for each in asking.given[best.point].values()])
+        assert best.excess == 0
+        kept = {each.point: each for each in asking.limits}
+        assert len(kept) == (len(asking.finalists) if limit else 0)
+        if limit:
+            assert kept[best.point].kept in ("yes", "open")
+            assert kept[best.point].mean == pytest.approx(sum(found[-1]), abs=0.03)
+    # The nearest point to (.7, .7) on the line is that with equal parts.
+    close = 0.01 if noise == 0 else 0.1
+    assert np.median(found, axis=0) == pytest.approx([sum_of / 2] * 2, abs=close)
+
+
+def test_halving_puts_points_that_break_a_limit_behind_all_that_keep_it():
+    plan = RunsPlan(loads(HALVED, {"study.halving.at_most.loss": "0.1 %"}), 1, 2)
+    asking = asking_of(plan)
+    points = len(plan.order) // len(plan.stages)
+
+    def value(point: int, _: int) -> dict[str, float]:
+        return {"queue": float(point % points), "loss": 0.01 * max(0, 5 - point % points)}
+
+    results(asking, plan, value, {})
+    # Points 5 to 9 keep it, and of these the first has the shortest queue.
+    assert [each.point % points for each in asking.finalists] == [5, 6]
+    assert [(each.limit, each.kept) for each in asking.limits] == [("loss ≤ 0.1 %", "yes")] * 2
+    first = {each.point % points: each for each in asking.standings if each.round == 1}
+    assert first[0].excess == pytest.approx((0.05 - 0.001) / 0.001)
+    assert [place for place, each in first.items() if each.kept] == [5, 6, 7, 8, 9]
+
+
+def test_finalists_that_are_better_but_break_limits_further_are_not_called_worse():
+    result = weirlab.study(loads(HALVED, {"study.halving.at_least": {"loss": "50 %"}}))
+    text = str(result.summary())
+    assert "1 of 1 other finalists with a better queue ranks after it by the limits." in text
+    assert "worse" not in text
+
+
 def test_more_replicates_are_taken_only_where_a_generation_cannot_be_ranked():
     scenario = space(parameters=3, generations=30, most=32)
     _, plain = optimised(scenario, sphere, 0.0, 1)
@@ -410,6 +473,24 @@ def test_the_split_of_a_load_is_that_of_queueing_theory():
     assert best["low"] <= (split_cost(fast, slow) + beyond) * 1e6 <= best["high"]
 
 
+def test_the_split_within_a_limit_of_delay_is_that_of_queueing_theory(tmp_path):
+    measure = {"kind": "mean-delay", "of": "slow"}
+    changes = {"measure.slow": measure, "study.design.at_most": {"slow": "22 us"}}
+    result = weirlab.study("load-split", assign=changes, out=tmp_path / "out")
+    best = result.verdict.row(0, named=True)
+    slow = float(best["traffic.slow.source.rate"].removesuffix(" Mbit/s")) * 1e6
+    # Without the first link and both propagation delays 21 us are left.
+    limit = max(rate for rate in np.linspace(100e6, 300e6, 20001) if mean_wait(rate, 0.5e9) <= 21)
+    assert limit == pytest.approx(192.3e6, rel=1e-3), "without the limit it is 242 Mbit/s"
+    assert slow == pytest.approx(limit, rel=0.03)
+    kept = result.tables["limits"].filter(point=best["point"]).row(0, named=True)
+    assert kept["mean"] <= 22e6
+    assert kept["kept"] in ("yes", "open")
+    assert weirlab.read(tmp_path / "out").tables["limits"].equals(result.tables["limits"])
+    text = str(result.report(tmp_path / "page").read_text())
+    assert "slow ≤ 22 us" in text
+
+
 # --- both
 
 
@@ -491,12 +572,12 @@ def test_a_finished_contest_is_extended_and_repeats_nothing(tmp_path, text, chan
 @pytest.mark.parametrize("text", [HALVED, SHORT, CHOSEN])
 def test_a_contest_is_read_and_reported_as_it_was_found(tmp_path, text):
     result = weirlab.study(loads(text), out=tmp_path / "kept")
-    again = weirlab.open_result(tmp_path / "kept") if hasattr(weirlab, "open_result") else None
+    again = weirlab.read(tmp_path / "kept")
     study = Study.load(tmp_path / "kept")
     assert str(study.finalists) == str(result.study.finalists)
     assert str(study.standings) == str(result.study.standings)
     assert study.planned == result.study.planned
-    assert again is None or again.verdict.equals(result.verdict)
+    assert again.verdict.equals(result.verdict)
     assert result.verdict["rank"].to_list()[:2] == [1, 2]
     text = str(result.summary())
     assert "Best" in text
@@ -510,6 +591,18 @@ def test_a_contest_is_read_and_reported_as_it_was_found(tmp_path, text):
     ("text", "change", "told"),
     [
         (HALVED, {"study.halving.measure": "que"}, r"halving\.measure: there is no measure 'que'; did you"),
+        (
+            HALVED,
+            {"study.halving.at_most": {"que": "1"}},
+            r"at_most\.que: there is no measure 'que'; did you",
+        ),
+        (HALVED, {"study.halving.at_least": {"queue": "1 us"}}, r"at_least\.queue: .*write '1 kB' \(got"),
+        (HALVED, {"study.halving.at_most": {"queue": "2"}}, r"at_most\.queue: .*write '1 kB' \(got '2'\)"),
+        (
+            HALVED,
+            {"study.halving.at_most": {"queue": "1 kB"}, "study.halving.at_least": {"queue": "2000 B"}},
+            r"at_least\.queue: is above 'at_most', which is '1 kB' \(got '2000 B'\)",
+        ),
         (HALVED, {"study.halving.keep": "95 %"}, r"halving\.keep: a share from 1 % to 90 %"),
         (HALVED, {"study.halving.duration": "2 ms"}, r"halving\.duration: is shorter than 'run\.duration'"),
         (HALVED, {"study.halving.apart": ["bufer"]}, r"apart\.0: there is no factor 'bufer'; did you mean"),
@@ -541,7 +634,7 @@ def test_a_run_too_short_for_a_measure_is_refused_at_the_duration():
 
 def test_a_store_and_a_page_of_work_know_the_points_that_were_chosen(tmp_path):
     from weirlab.studies.stored import asked, store_at
-    from weirlab.viewer.live import LiveStudy
+    from weirlab.viewer.live_study import LiveStudy
 
     for name, text in (("halved", HALVED), ("chosen", CHOSEN)):
         study = run_study(loads(text), directory=tmp_path / name)

@@ -73,7 +73,7 @@ def test_a_journal_that_lost_its_first_line_after_the_work_was_started_is_refuse
 def test_a_journal_of_other_work_is_refused_before_its_entries_are_read(path):
     with pytest.raises(InputError, match=r"another sum: of\.terms\[1\] was 2 there and is 3 here"):
         Journal(path, KIND, {"of": {"terms": [1, 3]}}, lambda entry: entry["not there"])
-    with pytest.raises(InputError, match=r"of\.terms\[1\] was 2 when it was begun, and is 3 there"):
+    with pytest.raises(InputError, match=r"of\.terms\[1\] was 2 at its start, and is 3 there"):
         read_journal(path, KIND, total, {"of": {"terms": [1, 3]}})
 
 

@@ -2,8 +2,7 @@
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import weirlab
 from made_records import MS, flows, intervals, ports, records, values
@@ -12,58 +11,59 @@ from weirlab.evaluation import evaluate, summary
 from weirlab.measures import MissingRecordError
 from weirlab.runs import run
 from weirlab.scenario import loads
+from weirlab.units import Rate
 
 
 def test_utilisation_is_time_on_the_wire_over_time():
     # 1230 B + 20 B at 1 Gbit/s are 10 us: 500 frames fill 5 of 10 ms.
     made = records(ports=ports([500, 1000]))
-    assert values(measures.utilisation(made, [0])) == pytest.approx([0.5, 1.0])
+    assert values(measures.taken("utilisation", made, [0])) == pytest.approx([0.5, 1.0])
 
 
 def test_a_window_counts_its_intervals_and_no_others():
     made = records(intervals=intervals([100, 50, 0, 10, 0, 0, 0, 0, 0, 100]))
-    assert values(measures.utilisation(made, [0], (MS, 4 * MS))) == pytest.approx([0.2, 0.2])
-    assert values(measures.mean_queue(made, [0], (0, 2 * MS))) == pytest.approx([3750.0] * 2)
-    assert values(measures.max_queue(made, [0], (MS, 3 * MS))) == [5000.0] * 2
+    assert values(measures.taken("utilisation", made, [0], window=(MS, 4 * MS))) == pytest.approx([0.2, 0.2])
+    assert values(measures.taken("mean-queue", made, [0], window=(0, 2 * MS))) == pytest.approx([3750.0] * 2)
+    assert values(measures.taken("max-queue", made, [0], window=(MS, 3 * MS))) == [5000.0] * 2
 
 
 def test_a_window_of_the_whole_run_agrees_with_the_totals():
     counts = [10, 20, 30, 0, 0, 0, 0, 0, 5, 35]
     made = records(intervals=intervals(counts), ports=ports([100, 100]))
-    whole = values(measures.utilisation(made, [0]))
-    assert values(measures.utilisation(made, [0], (0, 10 * MS))) == pytest.approx(whole)
+    whole = values(measures.taken("utilisation", made, [0]))
+    assert values(measures.taken("utilisation", made, [0], window=(0, 10 * MS))) == pytest.approx(whole)
 
 
 @pytest.mark.parametrize("window", [(MS // 2, 2 * MS), (0, 2 * MS + 1), (0, 11 * MS)])
 def test_a_window_between_the_edges_of_intervals_is_refused(window):
     made = records(intervals=intervals([1] * 10))
-    with pytest.raises(MissingRecordError, match="does not begin and end on recorded intervals"):
-        measures.utilisation(made, [0], window)
+    with pytest.raises(MissingRecordError, match="does not start and end on recorded intervals"):
+        measures.taken("utilisation", made, [0], window=window)
 
 
 def test_a_port_without_series_is_named():
     made = records(intervals=intervals([1] * 10))
     with pytest.raises(MissingRecordError, match="needs a series of b->a"):
-        measures.mean_queue(made, [0, 1], (0, MS))
+        measures.taken("mean-queue", made, [0, 1], window=(0, MS))
 
 
 def test_queues_of_the_whole_run():
     made = records(ports=ports([1, 1], queue_byte_ps=(1500.0 * 10 * MS, 0.0), queue_max=(9000, 0)))
-    assert values(measures.mean_queue(made, [0])) == pytest.approx([1500.0, 0.0])
-    assert values(measures.max_queue(made, [0])) == [9000.0, 0.0]
+    assert values(measures.taken("mean-queue", made, [0])) == pytest.approx([1500.0, 0.0])
+    assert values(measures.taken("max-queue", made, [0])) == [9000.0, 0.0]
 
 
 def test_loss_counts_drops_and_not_what_is_under_way():
     made = records(flows=flows([100, 50, 0, 10], [80, 50, 0, 10], [15, 0, 0, 0]))
-    assert values(measures.loss_ratio(made, [0])) == [0.15, None]
-    assert values(measures.loss_ratio(made, [0, 1])) == pytest.approx([0.1, 0.0])
+    assert values(measures.taken("loss-ratio", made, [0])) == [0.15, None]
+    assert values(measures.taken("loss-ratio", made, [0, 1])) == pytest.approx([0.1, 0.0])
 
 
 def test_delivered_rate_is_in_bits_without_framing():
     made = records(flows=flows([10, 0, 20, 5], [10, 0, 20, 5], [0, 0, 0, 0]))
     # 10 frames of 1000 B in 10 ms.
-    assert values(measures.delivered_rate(made, [0])) == pytest.approx([8e6, 16e6])
-    assert values(measures.delivered_rate(made, [0, 1])) == pytest.approx([8e6, 20e6])
+    assert values(measures.taken("delivered-rate", made, [0])) == pytest.approx([8e6, 16e6])
+    assert values(measures.taken("delivered-rate", made, [0, 1])) == pytest.approx([8e6, 20e6])
 
 
 def test_delays_are_weighted_by_frames_and_unknown_where_nothing_arrived():
@@ -76,8 +76,8 @@ def test_delays_are_weighted_by_frames_and_unknown_where_nothing_arrived():
             high=[15.0, 60.0, None, None],
         )
     )
-    assert values(measures.mean_delay(made, [0, 1])) == [20.0, None]
-    assert values(measures.max_delay(made, [0, 1])) == [60.0, None]
+    assert values(measures.taken("mean-delay", made, [0, 1])) == [20.0, None]
+    assert values(measures.taken("max-delay", made, [0, 1])) == [60.0, None]
 
 
 def histogram(bins):
@@ -87,10 +87,10 @@ def histogram(bins):
 
 def test_percentiles_are_interpolated_within_their_bin():
     made = records(flows=flows([10] * 4, [10] * 4, [0] * 4), delays=histogram([(100, 110, 5), (200, 220, 5)]))
-    assert values(measures.delay_percentile(made, [0], 0.5)) == [110.0, None]
-    assert values(measures.delay_percentile(made, [0], 0.75))[0] == pytest.approx(210.0)
-    assert values(measures.delay_percentile(made, [0], 1.0))[0] == 220.0
-    assert values(measures.delay_percentile(made, [0], 0.0))[0] == 100.0
+    assert values(measures.taken("delay-percentile", made, [0], percentile=0.5)) == [110.0, None]
+    assert values(measures.taken("delay-percentile", made, [0], percentile=0.75))[0] == pytest.approx(210.0)
+    assert values(measures.taken("delay-percentile", made, [0], percentile=1.0))[0] == 220.0
+    assert values(measures.taken("delay-percentile", made, [0], percentile=0.0))[0] == 100.0
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=20).filter(any), st.floats(0, 1), st.floats(0, 1))
@@ -98,7 +98,8 @@ def test_percentiles_grow_with_their_share_and_stay_within_the_bins(counts, one,
     bins = [(100 * i, 100 * i + 100, count) for i, count in enumerate(counts)]
     made = records(flows=flows([10] * 4, [10] * 4, [0] * 4), delays=histogram(bins))
     low, high = (
-        measures.delay_percentile(made, [0], share).item(0, "value") for share in sorted((one, other))
+        measures.taken("delay-percentile", made, [0], percentile=share).item(0, "value")
+        for share in sorted((one, other))
     )
     filled = [i for i, count in enumerate(counts) if count]
     assert 100 * filled[0] <= low <= high <= 100 * filled[-1] + 100
@@ -108,30 +109,32 @@ def test_no_percentile_leaves_the_delays_that_were_seen():
     # All frames took 205 ps: their bin reaches from 200 to 220.
     seen = flows([10] * 4, [10] * 4, [0] * 4, low=[205] * 4, high=[205] * 4)
     made = records(flows=seen, delays=histogram([(200, 220, 10)]))
-    assert values(measures.delay_percentile(made, [0], 0.01))[0] == 205.0
-    assert values(measures.delay_percentile(made, [0], 0.99))[0] == 205.0
+    assert values(measures.taken("delay-percentile", made, [0], percentile=0.01))[0] == 205.0
+    assert values(measures.taken("delay-percentile", made, [0], percentile=0.99))[0] == 205.0
 
 
 def test_delays_that_were_not_recorded_are_not_made_up():
     made = records(flows=flows([1] * 4, [1] * 4, [0] * 4), delays=histogram([]).cast(pl.UInt64))
     with pytest.raises(MissingRecordError, match="delays were not recorded"):
-        measures.delay_percentile(made, [0], 0.5)
+        measures.taken("delay-percentile", made, [0], percentile=0.5)
 
 
 def test_fairness_of_one_to_three():
     made = records(flows=flows([30, 10, 20, 20], [30, 10, 20, 20], [0] * 4))
     # x = 3, 1: (3 + 1)^2 / (2 (9 + 1)) = 0.8.
-    assert values(measures.jain_fairness(made, [0, 1])) == pytest.approx([0.8, 1.0])
+    assert values(measures.taken("jain-fairness", made, [0, 1])) == pytest.approx([0.8, 1.0])
     # 24 and 8 Mbit/s around 16: both half of the target off.
-    assert values(measures.rms_fairness(made, [0, 1], 16e6)) == pytest.approx([0.5, 0.0])
+    assert values(measures.taken("rms-fairness", made, [0, 1], target=Rate(16e6))) == pytest.approx(
+        [0.5, 0.0]
+    )
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=4, max_size=4))
 def test_jains_index_lies_between_one_nth_and_one_whatever_the_scale(counts):
-    index = values(measures.jain_fairness(records(flows=flows(counts, counts, [0] * 4)), [0, 1]))
+    index = values(measures.taken("jain-fairness", records(flows=flows(counts, counts, [0] * 4)), [0, 1]))
     tenfold = [10 * count for count in counts]
     assert values(
-        measures.jain_fairness(records(flows=flows(tenfold, tenfold, [0] * 4)), [0, 1])
+        measures.taken("jain-fairness", records(flows=flows(tenfold, tenfold, [0] * 4)), [0, 1])
     ) == pytest.approx(index)
     for place, value in enumerate(index):
         delivered = sum(counts[2 * place : 2 * place + 2])
@@ -143,7 +146,7 @@ def test_fairness_in_a_window_needs_a_series_for_each_flow():
     names = records()["flow_names"].with_columns(traffic=pl.lit(0))
     made = records(flows=flows([1] * 4, [1] * 4, [0] * 4), flow_names=names)
     with pytest.raises(MissingRecordError, match="needs a series of each flow"):
-        measures.jain_fairness(made, [0], (0, MS))
+        measures.taken("jain-fairness", made, [0], window=(0, MS))
 
 
 SCENARIO = """

@@ -2,12 +2,12 @@
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from made_records import MS, deliveries, intervals, ports, records, values
 from weirlab import measures
 from weirlab.measures import MissingRecordError
+from weirlab.units import Rate
 
 TEN_MS = 10 * MS
 MBPS = 8.0  # one frame of 1000 B in 1 ms is 8 Mbit/s
@@ -33,8 +33,12 @@ def one_entry(*rows):
 def test_series_by_flow_serve_fairness_in_a_window():
     # In the second and third ms 30 and 10 frames: 120 and 40 Mbit/s around a fair share of 80.
     made = one_entry([9, 15, 15, 0], [1, 5, 5, 0])
-    assert values(measures.rms_fairness(made, [0], 80e6, (MS, 3 * MS))) == pytest.approx([0.5, 0.5])
-    assert values(measures.jain_fairness(made, [0], (MS, 3 * MS))) == pytest.approx([0.8, 0.8])
+    assert values(
+        measures.taken("rms-fairness", made, [0], target=Rate(80e6), window=(MS, 3 * MS))
+    ) == pytest.approx([0.5, 0.5])
+    assert values(measures.taken("jain-fairness", made, [0], window=(MS, 3 * MS))) == pytest.approx(
+        [0.8, 0.8]
+    )
 
 
 def test_series_of_single_flows_and_of_entries_may_stand_beside_each_other():
@@ -42,74 +46,91 @@ def test_series_of_single_flows_and_of_entries_may_stand_beside_each_other():
         flow_deliveries=deliveries({0: [15, 15]}, by="flow"),
         deliveries=deliveries({1: [5, 5]}, by="traffic"),
     )
-    assert values(measures.rms_fairness(made, [0, 1], 80e6, (0, 2 * MS))) == pytest.approx([0.5, 0.5])
+    assert values(
+        measures.taken("rms-fairness", made, [0, 1], target=Rate(80e6), window=(0, 2 * MS))
+    ) == pytest.approx([0.5, 0.5])
 
 
 def test_the_rate_of_an_entry_is_that_of_its_flows_together():
     made = one_entry([9, 15, 15, 0], [1, 5, 5, 0])
-    assert values(measures.delivered_rate(made, [0], (MS, 3 * MS))) == pytest.approx([160e6, 160e6])
+    assert values(measures.taken("delivered-rate", made, [0], window=(MS, 3 * MS))) == pytest.approx(
+        [160e6, 160e6]
+    )
     both = records(
         flow_deliveries=deliveries({0: [15, 15]}, by="flow"),
         deliveries=deliveries({1: [5, 5]}, by="traffic"),
     )
-    assert values(measures.delivered_rate(both, [0, 1], (0, 2 * MS))) == pytest.approx([160e6, 160e6])
+    assert values(measures.taken("delivered-rate", both, [0, 1], window=(0, 2 * MS))) == pytest.approx(
+        [160e6, 160e6]
+    )
 
 
 def test_the_error_of_rates_is_that_of_the_worst_flow_or_the_mean():
     made = one_entry([15, 15], [8, 8])
-    assert values(measures.rate_error(made, [0], 80e6, (0, 2 * MS))) == pytest.approx([0.5, 0.5])
-    assert values(measures.rate_error(made, [0], 80e6, (0, 2 * MS), mean=True)) == pytest.approx([0.35, 0.35])
+    assert values(
+        measures.taken("rate-error", made, [0], target=Rate(80e6), window=(0, 2 * MS))
+    ) == pytest.approx([0.5, 0.5])
+    assert values(
+        measures.taken("rate-error", made, [0], target=Rate(80e6), window=(0, 2 * MS), take="mean")
+    ) == pytest.approx([0.35, 0.35])
 
 
 def test_rates_have_converged_when_no_later_interval_is_beyond_the_bound():
     made = one_entry([20, 10, 14, 10, 10], [0, 10, 6, 10, 10])
     # Index 1, 0, 0.4, 0, 0 around 80 Mbit/s.
-    assert values(measures.time_to_converge(made, [0], 80e6, 0.5)) == [MS, MS]
-    assert values(measures.time_to_converge(made, [0], 80e6, 0.3)) == [3 * MS, 3 * MS]
-    assert values(measures.time_to_converge(made, [0], 80e6, 1.0)) == [0, 0]
+    assert values(measures.taken("time-to-converge", made, [0], target=Rate(80e6), within=0.5)) == [MS, MS]
+    assert values(measures.taken("time-to-converge", made, [0], target=Rate(80e6), within=0.3)) == [
+        3 * MS,
+        3 * MS,
+    ]
+    assert values(measures.taken("time-to-converge", made, [0], target=Rate(80e6), within=1.0)) == [0, 0]
 
 
 def test_rates_that_end_beyond_the_bound_have_not_converged():
     made = one_entry([10, 10, 20], [10, 10, 0])
-    assert values(measures.time_to_converge(made, [0], 80e6, 0.5)) == [None, None]
+    assert values(measures.taken("time-to-converge", made, [0], target=Rate(80e6), within=0.5)) == [
+        None,
+        None,
+    ]
 
 
-@given(st.lists(st.integers(0, 40), min_size=1, max_size=12), st.floats(0.01, 2))
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=12), st.floats(0.01, 0.5))
 def test_a_wider_bound_is_kept_no_later(counts, bound):
     made = one_entry(counts, counts[::-1])
     narrow, wide = (
-        values(measures.time_to_converge(made, [0], 80e6, limit))[0] for limit in (bound, 2 * bound)
+        values(measures.taken("time-to-converge", made, [0], target=Rate(80e6), within=limit))[0]
+        for limit in (bound, 2 * bound)
     )
     assert narrow is None or (wide is not None and wide <= narrow)
 
 
 def test_the_spread_of_a_queue_is_its_standard_deviation_over_time():
     made = records(intervals=queues([0, 2000, 0, 2000]))
-    assert values(measures.queue_spread(made, [0])) == pytest.approx([1000.0] * 2)
-    assert values(measures.queue_spread(made, [0], (MS, 2 * MS))) == [0.0, 0.0]
+    assert values(measures.taken("queue-spread", made, [0])) == pytest.approx([1000.0] * 2)
+    assert values(measures.taken("queue-spread", made, [0], window=(MS, 2 * MS))) == [0.0, 0.0]
 
 
 def test_queues_that_move_against_each_other_have_no_spread_together():
     both = pl.concat([queues([0, 2000]), queues([2000, 0], port=1)])
-    assert values(measures.queue_spread(records(intervals=both), [0, 1])) == [0.0, 0.0]
+    assert values(measures.taken("queue-spread", records(intervals=both), [0, 1])) == [0.0, 0.0]
 
 
 def test_ports_with_different_intervals_have_no_common_queue():
     both = pl.concat([queues([0, 0]), queues([0] * 4, port=1, every=MS // 2)])
     with pytest.raises(MissingRecordError, match="not recorded in the same intervals"):
-        measures.queue_spread(records(intervals=both), [0, 1])
+        measures.taken("queue-spread", records(intervals=both), [0, 1])
 
 
 def test_the_time_of_drops_is_that_of_the_intervals_with_drops():
     made = records(intervals=queues([0] * 6, drops=[0, 3, 1, 0, 7, 0]))
-    assert values(measures.drop_time(made, [0])) == [3 * MS] * 2
-    assert values(measures.drop_time(made, [0], longest=True)) == [2 * MS] * 2
-    assert values(measures.drop_time(made, [0], (3 * MS, 6 * MS), longest=True)) == [MS] * 2
+    assert values(measures.taken("drop-time", made, [0])) == [3 * MS] * 2
+    assert values(measures.taken("drop-time", made, [0], take="longest")) == [2 * MS] * 2
+    assert values(measures.taken("drop-time", made, [0], window=(3 * MS, 6 * MS), take="longest")) == [MS] * 2
 
 
 def test_a_port_that_was_not_recorded_is_named():
     with pytest.raises(MissingRecordError, match="this needs a series of b->a"):
-        measures.drop_time(records(intervals=queues([0])), [1])
+        measures.taken("drop-time", records(intervals=queues([0])), [1])
 
 
 def levels(bins, port=0):
@@ -121,18 +142,26 @@ def levels(bins, port=0):
 
 def test_percentiles_of_a_queue_are_weighted_by_time():
     made = records(queue_levels=levels([(0, 1000, 9 * MS), (1000, 2000, MS)]))
-    assert values(measures.queue_percentile(made, [0], 0.45)) == pytest.approx([500.0] * 2)
-    assert values(measures.queue_percentile(made, [0], 0.95)) == pytest.approx([1500.0] * 2)
-    assert values(measures.queue_percentile(made, [0], 1.0)) == pytest.approx([2000.0] * 2)
+    assert values(measures.taken("queue-percentile", made, [0], percentile=0.45)) == pytest.approx(
+        [500.0] * 2
+    )
+    assert values(measures.taken("queue-percentile", made, [0], percentile=0.95)) == pytest.approx(
+        [1500.0] * 2
+    )
+    assert values(measures.taken("queue-percentile", made, [0], percentile=1.0)) == pytest.approx(
+        [2000.0] * 2
+    )
 
 
 def test_the_distribution_of_a_queue_must_be_of_the_window():
     made = records(queue_levels=levels([(0, 1000, 4 * MS)]))
-    assert values(measures.queue_percentile(made, [0], 0.5, (MS, 5 * MS))) == pytest.approx([500.0] * 2)
+    assert values(
+        measures.taken("queue-percentile", made, [0], percentile=0.5, window=(MS, 5 * MS))
+    ) == pytest.approx([500.0] * 2)
     with pytest.raises(MissingRecordError, match="over another time"):
-        measures.queue_percentile(made, [0], 0.5)
+        measures.taken("queue-percentile", made, [0], percentile=0.5)
     with pytest.raises(MissingRecordError, match="queues of b->a were not recorded"):
-        measures.queue_percentile(made, [1], 0.5)
+        measures.taken("queue-percentile", made, [1], percentile=0.5)
 
 
 def totals(**columns):
@@ -151,15 +180,15 @@ def test_pauses_are_told_as_total_longest_and_end():
             paused_last_ps=[5.0 * MS, 7.0 * MS, None, None],
         )
     )
-    assert values(measures.pause_time(made, [0, 1])) == [3 * MS, 0]
-    assert values(measures.pause_time(made, [0, 1], "longest")) == [2 * MS, 0]
-    assert values(measures.pause_time(made, [0, 1], "end")) == [7 * MS, None]
-    assert values(measures.pause_time(made, [0], "end")) == [5 * MS, None]
+    assert values(measures.taken("pause-time", made, [0, 1])) == [3 * MS, 0]
+    assert values(measures.taken("pause-time", made, [0, 1], take="longest")) == [2 * MS, 0]
+    assert values(measures.taken("pause-time", made, [0, 1], take="end")) == [7 * MS, None]
+    assert values(measures.taken("pause-time", made, [0], take="end")) == [5 * MS, None]
 
 
 def test_the_last_drop_is_the_latest_of_all_ports():
     made = records(ports=totals(last_drop_ps=[MS, None, None, None]))
-    assert values(measures.last_drop(made, [0, 1])) == [MS, None]
+    assert values(measures.taken("last-drop", made, [0, 1])) == [MS, None]
 
 
 def test_control_frames_are_counted_by_kind_and_by_the_queue_that_caused_them():
@@ -169,9 +198,9 @@ def test_control_frames_are_counted_by_kind_and_by_the_queue_that_caused_them():
     )  # fmt: skip
     kinds = pl.DataFrame({"kind": [0, 1], "name": ["bcn-", "xoff"]})
     made = records(control_frames=frames, kind_names=kinds)
-    assert values(measures.control_frames(made, [0])) == [12, 0]
-    assert values(measures.control_frames(made, [0], "xoff")) == [7, 0]
-    assert values(measures.control_frames(made, [0], "cnp")) == [0, 0]
+    assert values(measures.taken("control-frames", made, [0])) == [12, 0]
+    assert values(measures.taken("control-frames", made, [0], type="xoff")) == [7, 0]
+    assert values(measures.taken("control-frames", made, [0], type="cnp")) == [0, 0]
 
 
 def test_control_frames_of_a_window_are_those_of_its_intervals():
@@ -181,12 +210,12 @@ def test_control_frames_of_a_window_are_those_of_its_intervals():
     )  # fmt: skip
     kinds = pl.DataFrame({"kind": [0, 1], "name": ["bcn-", "xoff"]})
     made = records(control_intervals=frames, kind_names=kinds, intervals=intervals([1, 1, 1]))
-    assert values(measures.control_frames(made, [0], window=(0, 3 * MS))) == [14, 4]
-    assert values(measures.control_frames(made, [0], "xoff", (0, MS))) == [7, 0]
-    assert values(measures.control_frames(made, [0], "xoff", (MS, 3 * MS))) == [2, 4]
-    assert values(measures.control_frames(made, [0], "bcn-", (MS, 2 * MS))) == [0, 0]
+    assert values(measures.taken("control-frames", made, [0], window=(0, 3 * MS))) == [14, 4]
+    assert values(measures.taken("control-frames", made, [0], type="xoff", window=(0, MS))) == [7, 0]
+    assert values(measures.taken("control-frames", made, [0], type="xoff", window=(MS, 3 * MS))) == [2, 4]
+    assert values(measures.taken("control-frames", made, [0], type="bcn-", window=(MS, 2 * MS))) == [0, 0]
     with pytest.raises(MissingRecordError, match="series of b->a"):
-        measures.control_frames(made, [1], window=(0, MS))
+        measures.taken("control-frames", made, [1], window=(0, MS))
 
 
 def test_drops_are_told_by_cause():
@@ -200,8 +229,8 @@ def test_drops_are_told_by_cause():
         },
         schema_overrides={"replicate": pl.UInt32},
     )
-    names = pl.DataFrame({"cause": [0, 1, 2], "name": ["queue-full", "link-loss", "limiter-full"]})
+    names = pl.DataFrame({"cause": [0, 1, 2], "name": ["queue-full", "buffer-full", "limiter-full"]})
     made = records(drops=drops, cause_names=names)
-    causes = ("queue-full", "limiter-full", "link-loss")
-    of_cause = {cause: values(measures.drops(made, [0], cause)) for cause in causes}
-    assert of_cause == {"queue-full": [3.0, 0.0], "limiter-full": [5.0, 0.0], "link-loss": [0.0, 0.0]}
+    causes = ("queue-full", "limiter-full", "buffer-full")
+    of_cause = {cause: values(measures.taken("drops", made, [0], cause=cause)) for cause in causes}
+    assert of_cause == {"queue-full": [3.0, 0.0], "limiter-full": [5.0, 0.0], "buffer-full": [0.0, 0.0]}

@@ -58,8 +58,8 @@ def delivered(sizes: list[int]) -> pl.DataFrame:
 
 def test_the_delay_of_bursts_is_weighted_by_bursts():
     records = made(bursts=bursts([3, 1, 0], [30.0, 50.0, 0.0], [12.0, 50.0, None]))
-    assert values(measures.burst_delay(records, [0])) == [20.0]
-    assert values(measures.burst_delay(records, [0], longest=True)) == [50.0]
+    assert values(measures.taken("burst-delay", records, [0])) == [20.0]
+    assert values(measures.taken("burst-delay", records, [0], take="longest")) == [50.0]
 
 
 def test_the_delay_of_bursts_in_a_window_is_that_of_those_that_end_in_it():
@@ -84,26 +84,26 @@ def test_the_delay_of_bursts_in_a_window_is_that_of_those_that_end_in_it():
     )
     totals = bursts([3, 4, 0], [13.0, 30.0, 0.0], [5.0, 9.0, None])
     records = made(bursts=totals, burst_intervals=by_interval, flow_deliveries=series)
-    assert values(measures.burst_delay(records, [0])) == [43 / 7]
-    assert values(measures.burst_delay(records, [0], window=(0, 30))) == [43 / 7]
-    assert values(measures.burst_delay(records, [0], window=(10, 30))) == [35 / 5]
-    assert values(measures.burst_delay(records, [0], window=(10, 20))) == [9.0]
-    assert values(measures.burst_delay(records, [0], window=(0, 10))) == [4.0]
-    with pytest.raises(MissingRecordError, match="does not begin and end"):
-        measures.burst_delay(records, [0], window=(5, 30))
+    assert values(measures.taken("burst-delay", records, [0])) == [43 / 7]
+    assert values(measures.taken("burst-delay", records, [0], window=(0, 30))) == [43 / 7]
+    assert values(measures.taken("burst-delay", records, [0], window=(10, 30))) == [35 / 5]
+    assert values(measures.taken("burst-delay", records, [0], window=(10, 20))) == [9.0]
+    assert values(measures.taken("burst-delay", records, [0], window=(0, 10))) == [4.0]
+    with pytest.raises(MissingRecordError, match="does not start and end"):
+        measures.taken("burst-delay", records, [0], window=(5, 30))
     with pytest.raises(MissingRecordError, match="of the whole run only"):
-        measures.burst_delay(records, [0], longest=True, window=(0, 30))
+        measures.taken("burst-delay", records, [0], take="longest", window=(0, 30))
 
 
 def test_flows_without_a_whole_burst_do_not_count_for_the_fairness_of_delays():
     records = made(bursts=bursts([3, 1, 0], [30.0, 30.0, 0.0], [12.0, 30.0, None]))
     # Means 10 and 30: 40^2 / (2 (100 + 900)).
-    assert values(measures.delay_fairness(records, [0])) == pytest.approx([0.8])
+    assert values(measures.taken("delay-fairness", records, [0])) == pytest.approx([0.8])
 
 
 def test_bursts_that_nobody_recorded_are_asked_for():
     with pytest.raises(MissingRecordError, match="sources of the kind 'bursts'"):
-        measures.burst_delay(made(), [0])
+        measures.taken("burst-delay", made(), [0])
 
 
 def test_relative_fairness_is_one_where_everybody_has_the_same_part_of_its_share():

@@ -1,6 +1,8 @@
 """Rows that leave a run while it goes on are those of a run that keeps them."""
 
+import math
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -11,24 +13,34 @@ import polars as pl
 import pytest
 
 import weirlab
-from weirlab import runs
+from weirlab import _core, runs
 from weirlab.errors import InputError, WeirlabError
 from weirlab.evaluation import evaluate
 from weirlab.files import Scratch
-from weirlab.records import Parts
+from weirlab.records import Parts, Records, empty_table
 from weirlab.runs import Run
 from weirlab.scenario import load
 
+# What is recorded, and which tables leave in parts.
 RECORDED = {
-    "incast": {"record.each": {"flow": "load", "every": "50 us", "by": "flow"}},
-    "tcp-dumbbell": {},
-    "zrl-og": {},
-    "hotspot-tree": {},
+    "incast": ({"record.each": {"flow": "load", "every": "50 us", "by": "flow"}}, "intervals"),
+    "tcp-dumbbell": ({}, "intervals"),
+    "zrl-og": ({}, "intervals"),
+    "hotspot-tree": ({}, "intervals"),
     # Ports that are not in the order of their ids.
-    "load-and-buffer": {
-        "record.late": {"queue": "switch-0->host-1", "every": "1 ms"},
-        "record.early": {"queue": "host-0->switch-0", "every": "1 ms"},
-    },
+    "load-and-buffer": (
+        {
+            "record.late": {"queue": "switch-0->host-1", "every": "1 ms"},
+            "record.early": {"queue": "host-0->switch-0", "every": "1 ms"},
+        },
+        "intervals",
+    ),
+    "bcn": ({"run.duration": "20 ms", "measure": None}, "intervals control_intervals limiters"),
+    "rapid-ideal": (
+        {"run.duration": "1 s", "measure": None, "record.streams.packets": True},
+        "probe_streams probe_packets",
+    ),
+    "estimators": ({"run.duration": "5 s"}, "probe_trains"),
 }
 
 
@@ -42,14 +54,15 @@ def pair(scenario, tmp_path, monkeypatch, rows=200):
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_tables_and_measures_are_the_same_in_parts(name, tmp_path, monkeypatch):
-    scenario = load(name, {"study": None, **RECORDED[name]})
+    changes, tables = RECORDED[name]
+    scenario = load(name, {"study": None, **changes})
     kept, parted = pair(scenario, tmp_path, monkeypatch, rows=3000 if name == "hotspot-tree" else 30)
-    assert parted.records.is_parted("intervals")
+    assert all(map(parted.records.is_parted, tables.split()))
     values = evaluate(kept)
     assert evaluate(parted).equals(values)
     parted.save(tmp_path)
     loaded = Run.load(tmp_path)
-    assert loaded.records.is_parted("intervals")
+    assert all(map(loaded.records.is_parted, tables.split()))
     assert evaluate(loaded).equals(values)
     for table in kept.records:
         assert parted.records[table].equals(kept.records[table]), table
@@ -85,6 +98,42 @@ def test_sums_over_parts_are_those_of_the_table(tmp_path, monkeypatch):
                     ]
     for span in (window, (0, edges[50]), (edges[10] + 1, edges[50])):
         assert parts.covers("port", [*ports, 10_000], span) == whole.covers("port", [*ports, 10_000], span)
+
+
+def test_a_sum_of_fractions_is_rounded_once_whatever_the_order_of_rows_and_parts(tmp_path):
+    draw = random.Random(5)
+    values = [draw.uniform(-1, 1) * 10.0 ** draw.randrange(-20, 20) for _ in range(3000)]
+    values += [1e16, 1.0, -1e16, 1e-300, 2.0**53, 2.0**-53, 2.0**-200]
+    empty = empty_table("limiters")
+    of_replicate = [values[::-1], values[:1000]]
+    frames = [
+        pl.DataFrame({"rate_bit": mine})
+        .with_columns(pl.lit(number, pl.UInt32).alias("replicate"), pl.lit(7, pl.UInt32).alias("flow"))
+        .select(
+            pl.col(name) if name in ("replicate", "flow", "rate_bit") else pl.lit(0, kind).alias(name)
+            for name, kind in empty.schema.items()
+        )
+        for number, mine in enumerate(of_replicate)
+    ]
+    parts = Parts(tmp_path)
+    for number, frame in enumerate(frames):
+        for part in frame.iter_slices(700):
+            parts.take(0, number, "limiters", _core.Table.of(part.rechunk()))
+    parted = Records({"limiters": empty}).with_parts(parts, [0, 1]).made_of("limiters")
+    expected = {number: math.fsum(mine) for number, mine in enumerate(of_replicate)}
+    assert parted.totals("rate_bit", "flow", None) == expected
+    whole = pl.concat(frames)
+    for order in (
+        whole,
+        whole.reverse(),
+        whole.sort("rate_bit"),
+        whole.sample(fraction=1, shuffle=True, seed=2),
+    ):
+        assert _core.Table.of(order.rechunk()).totals("rate_bit", "flow", None) == expected
+    infinite = whole.with_columns(
+        rate_bit=pl.when(pl.col("replicate") == 0).then(math.inf).otherwise("rate_bit")
+    )
+    assert _core.Table.of(infinite).totals("rate_bit", "flow", None) == {**expected, 0: math.inf}
 
 
 @pytest.fixture

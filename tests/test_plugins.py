@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def installed(example: str, site: Path) -> None:
     """What `pip install` leaves of a package of pure Python in `site`: the modules, and what they offer."""
-    project = tomllib.loads((ROOT / "examples" / example / "pyproject.toml").read_text())["project"]
+    about = tomllib.loads((ROOT / "examples" / example / "pyproject.toml").read_text())
+    assert about["build-system"]["build-backend"] == "hatchling.build", "where hatchling has `build_wheel`"
+    project = about["project"]
     shutil.copytree(ROOT / "examples" / example / "src", site, dirs_exist_ok=True)
     info = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     info.mkdir()
@@ -426,7 +428,11 @@ CONTROLLER = ROOT / "examples" / "search" / "src" / "descend" / "__init__.py"
         ("self.goals[place].duration_s)", "1.0, 'much')", "whose loss_budget is no number"),
         ("self.goals[place].duration_s)", "1.0, 2.0)", "'ask' wants a loss budget of 2, outside"),
         ("self.goals[place].duration_s)", "1.0, 0.1, 1.0)", "'ask' wants a look after 1 s, outside"),
-        ("self.goals[place].duration_s)", "1.0, purpose='fun')", "whose purpose is none of search, warm-up"),
+        (
+            "self.goals[place].duration_s)",
+            "1.0, purpose='fun')",
+            "whose purpose is not one of search, warm-up",
+        ),
         ("lower=self._lower[i]", "lower=5", "'findings' gave a Finding whose lower cannot be 5"),
         (
             "lower=self._lower[i]",

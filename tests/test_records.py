@@ -70,7 +70,7 @@ def test_a_column_that_came_after_the_file_was_written_is_null(tmp_path):
 
 def test_a_file_without_the_columns_of_its_table_is_refused(tmp_path):
     Records({"runs": RUNS.drop("seed", "end_ps")}).save(tmp_path)
-    with pytest.raises(InputError, match=r"runs\.parquet: table 'runs' lacks the columns seed, end_ps"):
+    with pytest.raises(InputError, match=r"runs\.parquet: table 'runs' has no columns seed, end_ps"):
         Records.load(tmp_path)
 
 

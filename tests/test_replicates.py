@@ -87,7 +87,7 @@ def test_a_disk_that_is_too_small_is_named(tmp_path, monkeypatch):
 
     judge = judge_in(tmp_path, None)
     judge(runs.Estimate(10, 1.0, 0, 1000))
-    with pytest.raises(InputError, match=r"but .* GB are free in .*name another place with --out"):
+    with pytest.raises(InputError, match=r"but .* [kMGT]B are free in .*name another place with --out"):
         judge(runs.Estimate(10, 1.0, 0, 10**18))
 
 

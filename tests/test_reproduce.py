@@ -20,6 +20,14 @@ def row(ours, *, published=10.0, tolerance=0.5, **more):
     return Row(name="mean", published=published, ours=ours, tolerance=tolerance, unit="s", **more)
 
 
+def limit(ours):
+    """A limit of 10 s that ours is known to exceed."""
+    holds = ours is not None and ours <= 10.0
+    return Claim(
+        statement="within 10 s", holds=holds, evidence=f"{ours} s", known=BAND.reason, ours=ours, band=BAND
+    )
+
+
 @pytest.mark.parametrize(
     ("made", "verdict"),
     [
@@ -39,15 +47,26 @@ def row(ours, *, published=10.0, tolerance=0.5, **more):
         (row(-10.4, published=-10.0), Verdict.HOLDS),
         (row(10.4, known=KnownMisfit("at the edge", low=10.3, high=10.9)), Verdict.KNOWN),
         (row(0.3, published=0.1, tolerance=0.2), Verdict.HOLDS),
+        (row(10.1, rivals={"slower": 11.0}), Verdict.HOLDS),
+        (row(10.1, tolerance=2.0, rivals={"slower": 11.0}), Verdict.UNDECIDED),
+        (row(10.1, tolerance=2.0, rivals={"slower": 11.0, "faster": 1.0}), Verdict.HOLDS),
+        (row(10.1, tolerance=2.0, rivals={"as fast": 10.0}), Verdict.HOLDS),
+        (row(10.1, tolerance=2.0, step=1.0, rivals={"as fast, as printed": 11.0}), Verdict.HOLDS),
+        (row(13.0, tolerance=2.0, rivals={"slower": 11.0}), Verdict.MISFIT),
+        (row(13.0, tolerance=2.0, rivals={"slower": 11.0}, known=BAND), Verdict.KNOWN),
         (Claim(statement="faster", holds=True, evidence="3 s < 4 s"), Verdict.HOLDS),
         (Claim(statement="faster", holds=False, evidence="4 s"), Verdict.MISFIT),
         (Claim(statement="faster", holds=False, evidence="4 s", known="one CPU"), Verdict.KNOWN),
         (Claim(statement="faster", holds=True, evidence="3 s", known="one CPU"), Verdict.GONE),
+        (limit(13.0), Verdict.KNOWN),
+        (limit(15.0), Verdict.MISFIT),
+        (limit(None), Verdict.MISFIT),
+        (limit(9.0), Verdict.GONE),
     ],
 )
 def test_every_case_has_its_verdict(made, verdict):
     assert made.verdict is verdict
-    assert made.verdict.fails == (verdict not in (Verdict.HOLDS, Verdict.KNOWN))
+    assert made.verdict.fails == (verdict not in (Verdict.HOLDS, Verdict.UNDECIDED, Verdict.KNOWN))
 
 
 def made_up(effort: Effort) -> Findings:
@@ -73,6 +92,13 @@ def test_known_misfits_do_not_fail_a_study_and_the_summary_counts_them():
     assert made.holds
     words = "1 of 2 published numbers hold; 1 of 1 statements hold; 1 known misfit: nothing unexpected"
     assert made.summary == f"made-up: {words}"
+
+
+def test_an_undecided_row_is_counted_apart_and_neither_holds_nor_fails():
+    made = findings(row(10.0), row(10.1, tolerance=2.0, rivals={"slower": 11.0}))
+    assert made.holds
+    assert made.summary == "x: 1 of 2 published numbers hold; 1 undecided: nothing unexpected"
+    assert Findings.from_json(made.to_json(), {}).summary == made.summary
 
 
 def test_one_failing_row_fails_the_study():

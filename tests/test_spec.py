@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from weirlab import _core
-from weirlab import spec as core
+from weirlab import _core, spec as core
 from weirlab.scenario import load
 from weirlab.spec import At, Part, Runs, origin_of
 

@@ -418,5 +418,5 @@ def test_a_manifest_that_does_not_fit_the_points_is_refused(scenario, tmp_path):
     run_study(scenario, directory=tmp_path / "s")
     path = tmp_path / "s" / "manifest.json"
     path.write_text(path.read_text().replace('"seed": 7', '"seed": 8'))
-    with pytest.raises(InputError, match=r"does not fit the manifest\.json .* seed was 7 when"):
+    with pytest.raises(InputError, match=r"does not fit the manifest\.json .* seed was 7 at its start"):
         Study.load(tmp_path / "s")

@@ -9,6 +9,7 @@ from contextlib import suppress
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from scipy.stats import ttest_1samp
 
 import weirlab
 from weirlab.errors import InputError, RunFailed, ScenarioError
@@ -165,6 +166,10 @@ def test_differences_are_those_of_the_same_seeds_with_student_s_interval():
         assert row["difference"] == pytest.approx(expected.mean)
         assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high))
         assert row["difference"] == pytest.approx(row["mean"] - row["baseline_mean"])
+        logs = [math.log(values[row["point"], i] / values[row["baseline"], i]) for i in pairs]
+        low, high = ttest_1samp(logs, 0).confidence_interval(0.95)
+        found = [math.log(row[name]) for name in ("ratio", "ratio_low", "ratio_high")]
+        assert found == pytest.approx([math.fsum(logs) / len(logs), low, high])
 
 
 def test_points_that_are_compared_go_on_together_until_the_difference_is_known():
@@ -211,6 +216,10 @@ def test_a_baseline_can_be_any_level():
         (
             {"study.until.half_widths.queue": "5 us"},
             r"half_widths\.queue: does not fit 'queue'; write '1 kB'",
+        ),
+        (
+            {"study.until.half_widths.queue": "5"},
+            r"half_widths\.queue: does not fit 'queue'; write '1 kB' .*\(got '5'\)",
         ),
         ({"study.until.half_widths.queue": "0 %"}, r"half_widths\.queue: more than zero"),
         ({"study.until.half_widths.queue": "wide"}, r"half_widths\.queue: write half of an interval's width"),

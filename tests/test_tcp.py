@@ -11,15 +11,7 @@ import pytest
 from weirlab import run
 from weirlab.errors import ScenarioError
 from weirlab.evaluation import evaluate
-from weirlab.measures import (
-    delay_percentile,
-    delivered_rate,
-    goodput,
-    jain_fairness,
-    loss_ratio,
-    max_delay,
-    mean_delay,
-)
+from weirlab.measures import taken
 from weirlab.measures.rows import flow_intervals
 from weirlab.plots.series import connection_plots
 from weirlab.runs import simulate
@@ -208,7 +200,7 @@ def test_a_fault_is_told(old: str, new: str, said: str) -> None:
 
 def test_acknowledgements_are_no_flows_of_fairness_and_no_delivered_rate() -> None:
     records = simulate(loads(TWO_CONNECTIONS), [1])
-    (jain,) = jain_fairness(records, [0], (500_000_000_000, 1_000_000_000_000))["value"]
+    (jain,) = taken("jain-fairness", records, [0], window=(500_000_000_000, 1_000_000_000_000))["value"]
     data = records["flow_names"].filter(pl.col("carries") == "data").get_column("flow")
     inside = records["flow_deliveries"].filter(
         pl.col("flow").is_in(data.implode()), pl.col("t_ps") > 500_000_000_000
@@ -216,7 +208,7 @@ def test_acknowledgements_are_no_flows_of_fairness_and_no_delivered_rate() -> No
     rates = inside.group_by("flow").agg(pl.col("bytes").sum())["bytes"].cast(pl.Float64)
     assert jain == pytest.approx(rates.sum() ** 2 / (2 * (rates**2).sum()))
     assert jain > 0.6
-    (rate,) = delivered_rate(records, [0], (500_000_000_000, 1_000_000_000_000))["value"]
+    (rate,) = taken("delivered-rate", records, [0], window=(500_000_000_000, 1_000_000_000_000))["value"]
     assert rate == pytest.approx(rates.sum() * 8 / 0.5)
 
 
@@ -237,24 +229,32 @@ def test_measures_of_an_entry_with_several_connections_count_its_data_alone(by_f
     def value(measured: pl.DataFrame) -> float:
         return float(measured["value"].item())
 
-    assert value(delivered_rate(records, [0])) == pytest.approx(bits)
-    assert value(delivered_rate(records, [0], (0, second))) == pytest.approx(bits)
-    first, last = (delivered_rate(records, [0], (n * second // 2, (n + 1) * second // 2)) for n in (0, 1))
+    assert value(taken("delivered-rate", records, [0])) == pytest.approx(bits)
+    assert value(taken("delivered-rate", records, [0], window=(0, second))) == pytest.approx(bits)
+    first, last = (
+        taken("delivered-rate", records, [0], window=(n * second // 2, (n + 1) * second // 2)) for n in (0, 1)
+    )
     assert (value(first) + value(last)) / 2 == pytest.approx(bits)
     streams = records["connections"]["delivered_bytes"].cast(pl.Float64).sum() * 8
-    assert value(goodput(records, [0])) == streams
+    assert value(taken("goodput", records, [0])) == streams
     # What a frame carries is 1448 of its 1518 bytes; retransmissions and what waits are a little more.
     assert 0.9 * 1448 / 1518 < streams / bits <= 1448 / 1518
-    assert value(loss_ratio(records, [0])) == data["dropped_frames"].sum() / data["sent_frames"].sum()
-    assert value(mean_delay(records, [0])) == pytest.approx(
+    assert (
+        value(taken("loss-ratio", records, [0])) == data["dropped_frames"].sum() / data["sent_frames"].sum()
+    )
+    assert value(taken("mean-delay", records, [0])) == pytest.approx(
         data["delay_sum_ps"].sum() / data["delivered_frames"].sum()
     )
-    assert value(max_delay(records, [0])) == data["delay_max_ps"].max()
+    assert value(taken("max-delay", records, [0])) == data["delay_max_ps"].max()
     shares = data["delivered_bytes"].cast(pl.Float64)
-    assert value(jain_fairness(records, [0])) == pytest.approx(shares.sum() ** 2 / (2 * (shares**2).sum()))
+    assert value(taken("jain-fairness", records, [0])) == pytest.approx(
+        shares.sum() ** 2 / (2 * (shares**2).sum())
+    )
     # No frame of data is as fast as an acknowledgement: half of all would lie below.
     assert (
-        value(delay_percentile(records, [0], 0.01)) >= data["delay_min_ps"].min() > back["delay_min_ps"].min()
+        value(taken("delay-percentile", records, [0], percentile=0.01))
+        >= data["delay_min_ps"].min()
+        > back["delay_min_ps"].min()
     )
 
 
@@ -262,7 +262,7 @@ def test_the_series_of_an_entry_with_one_connection_is_that_of_its_data() -> Non
     text = TWO_CONNECTIONS.replace("[0-1]", "0").replace("by: flow, ", "")
     records = simulate(loads(text), [1])
     second = 1_000_000_000_000
-    assert jain_fairness(records, [0], (0, second))["value"].to_list() == [1.0]
+    assert taken("jain-fairness", records, [0], window=(0, second))["value"].to_list() == [1.0]
     rows = flow_intervals(records, [0])
     (data,) = records["flow_names"].filter(pl.col("carries") == "data")["flow"]
     assert rows["flow"].unique().to_list() == [data]

@@ -9,8 +9,6 @@ from typing import Any
 
 from corpus.case import Case, Transfer, log_uniform
 
-__all__ = ["CONTROLS", "live_cases"]
-
 CONTROLS = ("reno", "cubic", "bbr")
 _MSS = 1448
 Drawn = tuple[Mapping[str, Any], tuple[Transfer, ...], Mapping[str, Any]]

@@ -11,8 +11,6 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["join"]
-
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
 _ETHERNET, _IPV4 = 14, 0x0800
 _MOST_BYTES = 65535

@@ -19,10 +19,9 @@ from corpus.case import Case
 from weirlab.scenario import loads
 from weirlab.scenario.network.path import path_plan
 from weirlab.testbed.namespaces import Namespace
-from weirlab.testbed.path import EmulatedPath, PathReport
+from weirlab.testbed.path import EmulatedPath
+from weirlab.testbed.path_report import PathReport
 from weirlab.testbed.turns import alone_on_this_machine
-
-__all__ = ["DISTURBED_S", "made"]
 
 _PROGRAM = str(Path(__file__).with_name("programs.py"))
 _PORT = 5300

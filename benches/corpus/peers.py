@@ -13,8 +13,6 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-__all__ = ["TOOLS"]
-
 _TSHARK = (
     (r"This frame is a \(suspected\) (fast )?retransmission", ("lossy-path", "queue-overflow")),
     (r"Previous segment\(s\) not captured", ("lossy-path", "queue-overflow")),

@@ -18,8 +18,6 @@ from corpus.case import Made
 from corpus.truth import truth
 from weirlab.traces import diagnose, read_trace
 
-__all__ = ["Labelled", "Score", "labelled", "scores", "show", "told"]
-
 
 class Score:
     """Counts of one finding."""

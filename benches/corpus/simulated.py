@@ -14,8 +14,6 @@ from corpus.case import Case, log_uniform
 from weirlab.runs import run
 from weirlab.scenario import load, loads
 
-__all__ = ["made", "simulated_cases"]
-
 _CONTROLS = ("reno", "cubic", "bbr")
 
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from corpus.case import Made
 
-__all__ = ["truth"]
-
 _STRONG_SHARE, _LOSSES, _OVERFLOWS = 0.0015, 4, 2
 """Losses that must be found: this share of the packets, in so many events a round trip apart. A queue that
 overflows drops several packets each time; what is lost at random tells nothing before it has happened a few

@@ -2,9 +2,13 @@
 //
 //   weir-peer-ns3-messages --k=4 --gbps=10 --delayNs=1000 --mark=65 --limit=500 --segment=1450 --salt=1 < flows
 //
+// Queues count bytes; `--unit=packets` lets acknowledgements count as much as full segments. Marks reduce the window at
+// once (RFC 8257), to no less than two segments; `--recovery=prr` lets it come down packet by packet and without a least,
+// as ns-3 does by default.
+//
 // reads lines `start_ps from to segments` and prints one JSON line: when each message was delivered (ps, 0 if it was not),
-// packet-hops, and the CPU time of the run. Host i hangs on edge switch i div (k/2); a hash of addresses, ports, node and salt
-// chooses among the ways up.
+// packet-hops, and the CPU time of the run. Host i hangs on edge switch i div (k/2). Switches
+// choose among the ways up by the hash that Weirlab has: of the number of a message, its direction, the node and the salt.
 
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
@@ -29,6 +33,10 @@ namespace
 uint64_t g_hops = 0;
 uint64_t g_salt = 0;
 
+/// Of receivers; senders have those from 49152 on.
+constexpr uint32_t kFirstPort = 1024;
+constexpr uint32_t kMostMessages = 48000;
+
 void
 CountHop(Ptr<const Packet>)
 {
@@ -44,7 +52,7 @@ Mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/// Forwards down by the destination, and up over one of several interfaces by a hash of the connection.
+/// Forwards down by the destination, and up over one of several interfaces by a hash of the message.
 class TreeRouting : public Ipv4RoutingProtocol
 {
   public:
@@ -67,9 +75,12 @@ class TreeRouting : public Ipv4RoutingProtocol
             {
                 packet->CopyData(ports, 4);
             }
-            uint64_t key = uint64_t(header.GetSource().Get()) << 32 | destination;
-            uint64_t both = uint64_t(ports[0]) << 24 | ports[1] << 16 | ports[2] << 8 | ports[3];
-            interface = up[Mix(Mix(Mix(key) ^ both) ^ (g_salt << 20 | m_ipv4->GetObject<Node>()->GetId())) % up.size()];
+            const uint32_t source = ports[0] << 8 | ports[1], target = ports[2] << 8 | ports[3];
+            const bool isBack = source < target;
+            const uint64_t message = std::min(source, target) - kFirstPort;
+            const uint64_t end = Mix(g_salt ^ message << 1 ^ uint64_t(isBack)) & 0xffffffff;
+            const uint64_t word = Mix(end << 32 | m_ipv4->GetObject<Node>()->GetId());
+            interface = up[static_cast<uint64_t>(static_cast<unsigned __int128>(word) * up.size() >> 64)];
         }
         Ptr<Ipv4Route> route = Create<Ipv4Route>();
         route->SetDestination(header.GetDestination());
@@ -109,6 +120,25 @@ class TreeRouting : public Ipv4RoutingProtocol
 
   private:
     Ptr<Ipv4> m_ipv4;
+};
+
+/// DCTCP with a least window of two segments (RFC 5681, equation 4). That of ns-3 has none, and a window below one segment
+/// stops a connection with nothing in flight for ever unless PRR lets a segment go.
+class LeastDctcp : public TcpDctcp
+{
+  public:
+    static TypeId GetTypeId()
+    {
+        static TypeId id = TypeId("weir::LeastDctcp").SetParent<TcpDctcp>().AddConstructor<LeastDctcp>();
+        return id;
+    }
+
+    Ptr<TcpCongestionOps> Fork() override { return CopyObject<LeastDctcp>(this); }
+
+    uint32_t GetSsThresh(Ptr<const TcpSocketState> state, uint32_t flight) override
+    {
+        return std::max(2 * state->m_segmentSize, TcpDctcp::GetSsThresh(state, flight));
+    }
 };
 
 struct Message
@@ -155,7 +185,7 @@ Begin(uint32_t message)
     const Message& m = g_messages[message];
     Ptr<Socket> sender = Socket::CreateSocket(g_hosts[m.from], TcpSocketFactory::GetTypeId());
     sender->SetConnectCallback(MakeBoundCallback(&Write, message), MakeNullCallback<void, Ptr<Socket>>());
-    sender->Connect(InetSocketAddress(g_addresses[m.to], 1024 + message % 60000));
+    sender->Connect(InetSocketAddress(g_addresses[m.to], kFirstPort + message));
 }
 
 } // namespace
@@ -166,21 +196,25 @@ main(int argc, char** argv)
     uint32_t k = 4, mark = 65, limit = 500, segment = 1450, window = 10;
     double gbps = 10, milliseconds = 100, minRtoMs = 5;
     uint64_t delayNs = 1000;
+    std::string unit = "bytes", recovery = "classic";
     CommandLine line;
     line.AddValue("k", "ports of each switch", k);
     line.AddValue("gbps", "line rate", gbps);
     line.AddValue("delayNs", "of each link", delayNs);
-    line.AddValue("mark", "packets that may wait without marks", mark);
-    line.AddValue("limit", "packets that may wait", limit);
+    line.AddValue("mark", "full packets that may wait without marks", mark);
+    line.AddValue("limit", "full packets that may wait", limit);
     line.AddValue("segment", "payload", segment);
     line.AddValue("window", "first window, segments", window);
     line.AddValue("ms", "simulated time", milliseconds);
     line.AddValue("minRtoMs", "least timeout", minRtoMs);
+    line.AddValue("unit", "of queues: bytes or packets", unit);
+    line.AddValue("recovery", "after marks: classic or prr", recovery);
     line.AddValue("salt", "of the hash", g_salt);
     line.Parse(argc, argv);
     Time::SetResolution(Time::PS);
-    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TcpDctcp::GetTypeId()));
-    Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", TypeIdValue(TcpPrrRecovery::GetTypeId()));
+    const uint32_t full = unit == "bytes" ? segment + 40 : 1;
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(recovery == "prr" ? TcpDctcp::GetTypeId() : LeastDctcp::GetTypeId()));
+    Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", TypeIdValue(recovery == "prr" ? TcpPrrRecovery::GetTypeId() : TcpClassicRecovery::GetTypeId()));
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(segment));
     Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(window));
     Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(1));
@@ -196,9 +230,9 @@ main(int argc, char** argv)
     // A step: gentle RED would mark few packets up to twice the threshold.
     Config::SetDefault("ns3::RedQueueDisc::Gentle", BooleanValue(false));
     Config::SetDefault("ns3::RedQueueDisc::QW", DoubleValue(1));
-    Config::SetDefault("ns3::RedQueueDisc::MinTh", DoubleValue(mark));
-    Config::SetDefault("ns3::RedQueueDisc::MaxTh", DoubleValue(mark));
-    Config::SetDefault("ns3::RedQueueDisc::MaxSize", QueueSizeValue(QueueSize(std::to_string(limit) + "p")));
+    Config::SetDefault("ns3::RedQueueDisc::MinTh", DoubleValue(mark * full));
+    Config::SetDefault("ns3::RedQueueDisc::MaxTh", DoubleValue(mark * full));
+    Config::SetDefault("ns3::RedQueueDisc::MaxSize", QueueSizeValue(QueueSize(std::to_string(limit * full) + (full > 1 ? "B" : "p"))));
 
     const uint32_t half = k / 2, hosts = k * half * half, edges = k * half, cores = half * half;
     NodeContainer all;
@@ -290,9 +324,14 @@ main(int argc, char** argv)
     {
         next.bytes = segments * segment;
         uint32_t number = g_messages.size();
+        if (number == kMostMessages)
+        {
+            std::fprintf(stderr, "at most %u messages\n", kMostMessages);
+            return 2;
+        }
         g_messages.push_back(next);
         Ptr<Socket> receiver = Socket::CreateSocket(g_hosts[next.to], TcpSocketFactory::GetTypeId());
-        receiver->Bind(InetSocketAddress(Ipv4Address::GetAny(), 1024 + number % 60000));
+        receiver->Bind(InetSocketAddress(Ipv4Address::GetAny(), kFirstPort + number));
         receiver->Listen();
         receiver->SetAcceptCallback(MakeNullCallback<bool, Ptr<Socket>, const Address&>(), MakeBoundCallback(&Accept, number));
         Simulator::Schedule(PicoSeconds(next.start), &Begin, number);

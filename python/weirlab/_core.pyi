@@ -106,16 +106,17 @@ def headroom(spec_json: str) -> list[tuple[int, int]]: ...
 def paths(network_json: str, pairs: Sequence[tuple[int, int]]) -> list[list[int]]: ...
 
 class Plan:
-    """A spec that the simulator takes, read and checked once for all its runs."""
+    """A spec that the simulator takes, read and checked once for all its runs. With `sums` nobody asks for
+    single flows: where the slotted engine can, it counts what a source sends as one."""
 
-    def __init__(self, spec_json: str) -> None: ...
+    def __init__(self, spec_json: str, sums: bool = False) -> None: ...
 
 def simulate(
     spec: str | Plan,
     seeds: Sequence[int],
     threads: int | None = None,
     watch: Callable[[int, int], object] | None = None,
-    news: Callable[[list[tuple[int, int, int, int, int, int]]], object] | None = None,
+    news: Callable[[list[tuple[int, int, int, int, int, int, int]]], object] | None = None,
     parts: tuple[Callable[[int, str, Table], object], int] | None = None,
 ) -> dict[str, Table]: ...
 def table_schemas() -> dict[str, _TableSchema]: ...

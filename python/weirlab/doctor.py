@@ -137,7 +137,7 @@ def _cpus() -> Check:
             "a live router on the only CPU forwards inside the sender's own system calls and never loses: a "
             "search on 'netns' ends with 'no upper bound seen'"
         ),
-        remedy="give the machine a second CPU; three or more keep the receiver apart as well",
+        remedy="give the machine a second CPU; with three or more the receiver has its own",
     )
 
 
@@ -173,7 +173,7 @@ def _packages(name: str, modules: Sequence[str], means: str) -> Check:
         ", ".join([*present, *(f"no {module}" for module in missing)]) or "none needed",
         lacks=bool(missing),
         means=means,
-        remedy=f"in a checkout: pip install '.[{name.split()[0]}]'"
+        remedy=f"in a checkout: pip install -e '.[{name.split()[0]}]'"
         if name.split()[0] in ("report", "view")
         else "in a checkout: pip install .",
     )
@@ -232,7 +232,7 @@ def _privileges() -> Iterator[Check]:
         "real-time share",
         f"sched_rt_runtime_us {runtime}",
         lacks=None if runtime is None else runtime == "0",
-        means="real-time threads do not run at all",
+        means="real-time threads do not run",
         remedy="sysctl kernel.sched_rt_runtime_us=950000",
     )
 
@@ -269,7 +269,7 @@ FEATURES = {
         "run the command with sudo; a kernel with CONFIG_RPS",
     ),
     "network settings": (
-        "no testbed with routers or paths of its own",
+        "no testbed with emulated routers or paths",
         "a privileged container ('docker run --privileged')",
     ),
     "tun devices": ("no emulated paths in user space", "a kernel with CONFIG_TUN, and /dev/net/tun"),
@@ -279,7 +279,7 @@ FEATURES = {
         "the kernel itself adds no delay or loss to a path",
         "a kernel with CONFIG_NET_SCH_NETEM, or its modules package",
     ),
-    "qdisc fq": ("TCP paces itself with timers of its own", "a kernel with CONFIG_NET_SCH_FQ"),
+    "qdisc fq": ("TCP paces itself with its own timers", "a kernel with CONFIG_NET_SCH_FQ"),
 }
 """What is tried in a namespace: what cannot be done without it, and where it comes from."""
 
@@ -316,7 +316,7 @@ def _kernel() -> Iterator[Check]:
 
 
 def _probes() -> Check:
-    """Whether the kernel tells a socket what became of its packets: what `weir path` rests on."""
+    """Whether the kernel reports to a socket what became of its packets: what `weir path` rests on."""
     found, lacks = _probe_loopback()
     return _check(
         "kernel",
@@ -467,7 +467,7 @@ def _time(*, measure: bool) -> Iterator[Check]:
         f"wakes {_overshoot(real_time)} late" if real_time else "no real-time priority",
         lacks=real_time is None or real_time["p99"] > 1_000_000,
         means="live loads come in bursts after pauses; results carry the lateness",
-        remedy="run with sudo, on a machine of its own or with CPUs that a hypervisor does not share",
+        remedy="run with sudo, on a dedicated machine, or with CPUs that a hypervisor does not share",
     )
 
 
@@ -497,7 +497,7 @@ class _Tool:
     package: str
     """Debian's name."""
     version_option: str
-    """Empty: it tells its version only when it begins to work."""
+    """Empty: it prints its version only when it begins to work."""
     means: str
 
 

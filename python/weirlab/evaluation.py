@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,12 @@ def evaluate(run: Run) -> pl.DataFrame:
         MissingRecordError: The records lack what a measure needs.
     """
     return measured(run.records, run.scenario)
+
+
+def asks_flows(scenario: Scenario) -> bool:
+    """Whether a measure looks at single flows, as those of other packages may."""
+    measures = scenario.measure.values()
+    return any(isinstance(each, FlowMeasure) or is_foreign(type(each)) for each in measures)
 
 
 @dataclass(frozen=True)
@@ -94,23 +100,37 @@ def summary(values: pl.DataFrame) -> list[dict[str, object]]:
     `low` and `high` hold the true mean with 95 % confidence, `sd` is the standard deviation of the values;
     null with fewer than two values.
     """
-    rows = []
-    for (name, unit), group in values.group_by("measure", "unit", maintain_order=True):
-        column = group.get_column("value")
-        interval = mean_interval(column.drop_nulls().to_list())
+    return _summary(values.select("measure", "unit", "value").iter_rows())
+
+
+def summaries(values: pl.DataFrame) -> dict[int, list[dict[str, object]]]:
+    """The same for each `point` of a table."""
+    rows: dict[int, list[tuple[str, str, float | None]]] = {}
+    for point, *row in values.select("point", "measure", "unit", "value").iter_rows():
+        rows.setdefault(point, []).append((row[0], row[1], row[2]))
+    return {point: _summary(each) for point, each in rows.items()}
+
+
+def _summary(rows: Iterable[tuple[str, str, float | None]]) -> list[dict[str, object]]:
+    columns: dict[tuple[str, str], list[float | None]] = {}
+    for name, unit, value in rows:
+        columns.setdefault((name, unit), []).append(value)
+    made: list[dict[str, object]] = []
+    for (name, unit), column in columns.items():
+        interval = mean_interval([value for value in column if value is not None])
         several = interval is not None and interval.count > 1
-        rows.append(
+        made.append(
             {
                 "measure": name,
                 "unit": unit,
                 "mean": None if interval is None else interval.mean,
                 "low": interval.low if interval is not None and several else None,
                 "high": interval.high if interval is not None and several else None,
-                "sd": column.std() if several else None,
-                "values": column.to_list(),
+                "sd": pl.Series(column).std() if several else None,
+                "values": column,
             }
         )
-    return rows
+    return made
 
 
 def _values(records: Records, measure: Measure, scenario: Scenario) -> list[float | None]:

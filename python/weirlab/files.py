@@ -100,8 +100,8 @@ def let_go(file: int) -> None:
 
 
 def held_locks() -> tuple[int, ...]:
-    """Descriptors to hand on to a program that must not run beside a second one for the same work, also when
-    this process is gone: while it lives, nobody else gets these locks."""
+    """Descriptors to hand on to a program that must not run together with a second one for the same work,
+    also when this process is gone: while it lives, nobody else gets these locks."""
     return tuple(sorted(_held))
 
 
@@ -166,7 +166,8 @@ class Scratch:
                 # Only now others may look whether it is locked.
                 made = made.rename(made.with_name(made.name.replace("weirlab-", _SCRATCH, 1)))
         self.path = made
-        finalize(self, _remove, made, lock, os.getpid())
+        self.close = finalize(self, _remove, made, lock, os.getpid())
+        """Remove it now."""
 
 
 def _remove(path: Path, lock: int | None, owner: int) -> None:

@@ -25,7 +25,7 @@ def optional(module: str, *, who: str, package: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        hint = f"In a checkout of Weirlab:  pip install '.[{extra}]'"
+        hint = f"In a checkout of Weirlab:  pip install -e '.[{extra}]'"
         raise MissingCapability(f"{who} {package}, which is not installed. {hint}") from error
 
 

@@ -3,26 +3,30 @@ a command that only reads a file should not wait for both."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
+
+
+class Lazy:
+    """Stands for a module, which is loaded when one of its names is first used."""
+
+    def __init__(self, load: Callable[[], ModuleType]) -> None:
+        self._load = load
+
+    def __getattr__(self, name: str) -> object:
+        value = getattr(self._load(), name)
+        setattr(self, name, value)
+        return value
+
 
 if TYPE_CHECKING:
     import numpy as np
     import polars as pl
     import polars.selectors as cs
+
+    __all__ = ["Lazy", "cs", "np", "pl"]
 else:
-
-    class _Lazy:
-        def __init__(self, module: str) -> None:
-            self._module = module
-
-        def __getattr__(self, name: str) -> object:
-            value = getattr(import_module(self._module), name)
-            setattr(self, name, value)
-            return value
-
-    np = _Lazy("numpy")
-    pl = _Lazy("polars")
-    cs = _Lazy("polars.selectors")
-
-__all__ = ["cs", "np", "pl"]
+    np, pl, cs = (Lazy(partial(import_module, name)) for name in ("numpy", "polars", "polars.selectors"))

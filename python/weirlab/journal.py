@@ -68,8 +68,8 @@ def read_journal(
     if about is not None and (other := _other_value(kind, header, about)):
         where, then, now = other
         raise InputError(
-            f"{path}: does not match manifest.json and scenario.yaml next to it: {where} was {then} when it "
-            f"was begun, and is {now} there"
+            f"{path}: does not match manifest.json and scenario.yaml next to it: {where} was {then} at "
+            f"its start, and is {now} there"
         )
     return _entries(path, kind, parse, lines)
 
@@ -119,7 +119,7 @@ class Journal(Generic[Entry]):
                     where, then, now = other
                     raise InputError(
                         f"{path}: the log of another {kind.work}: {where} was {then} there and is {now} "
-                        f"here; go on with the same settings, or name another place"
+                        f"here; continue with the same settings, or name another place"
                     )
                 self.entries = _entries(path, kind, parse, lines)
             elif not begin.startswith(content):

@@ -82,7 +82,7 @@ def acquire() -> None:
     Whatever the command has done so far is done again then. Raises MissingCapability.
     """
     if sys.platform != "linux" or may_make_namespaces():
-        return  # what is no Linux is told where namespaces are made
+        return  # what is no Linux is reported where namespaces are made
     if _threads() > 1 and _Process.is_command:
         _start_again()
     enter()

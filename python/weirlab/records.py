@@ -6,6 +6,8 @@ them. What is unknown is null, never 0.
 
 A table is held in memory as a whole when it is asked for. Series of many rows have left the run in parts,
 which lie in files: sums over them are taken file by file.
+
+One file: tables in memory and in parts answer the same questions.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
@@ -89,8 +92,13 @@ class Records(Mapping[str, pl.DataFrame]):
 
     def lazy(self, table: str) -> pl.LazyFrame:
         """All rows, to be read when they are needed; those that left in parts come in the order of these."""
-        frames = [self._own(table).lazy(), *map(pl.scan_parquet, self._parts.get(table, []))]
+        frames = list(self.frames(table))
         return pl.concat(frames) if len(frames) > 1 else frames[0]
+
+    def frames(self, table: str) -> Iterator[pl.LazyFrame]:
+        """The parts of a table, in their order."""
+        yield self._own(table).lazy()
+        yield from map(pl.scan_parquet, self._parts.get(table, []))
 
     def collected(
         self, table: str, rows: pl.LazyFrame, *, engine: Literal["in-memory", "streaming"] = "streaming"
@@ -226,7 +234,7 @@ class Records(Mapping[str, pl.DataFrame]):
             then = (json.loads(written.get("weirlab", "null")) or {"columns": []})["columns"]
             kept = [each["name"] for each in then if each["type"] in _TYPES]
             if lost := [column for column in kept if column not in frame.columns]:
-                raise InputError(f"{file}: table '{file.stem}' lacks the columns {', '.join(lost)}")
+                raise InputError(f"{file}: table '{file.stem}' has no columns {', '.join(lost)}")
             if not set(empty.columns) <= set(frame.columns):
                 frame = pl.concat([empty, frame], how="diagonal_relaxed")
             tables[file.stem] = frame
@@ -288,11 +296,20 @@ def _ordered(table: str, rows: pl.DataFrame, records: Records) -> pl.DataFrame:
         return rows.sort("replicate", "traffic", "message")
     key = rows.columns[1]
     if table != "intervals":
-        return rows.sort("replicate", key, "t_ps")
+        kinds = ["kind"] if table == "control_intervals" else []
+        return rows.sort("replicate", key, *kinds, maintain_order=True)
     # Ports are in the order of the spec, as in the last interval.
     last = rows.filter(pl.col("t_ps") == pl.col("t_ps").max().over("replicate")).select("replicate", key)
     rows = rows.join(last.with_row_index("place"), on=["replicate", key], how="left", maintain_order="left")
     return rows.sort("replicate", "place", "t_ps").drop("place")
+
+
+def _distilled(values: list[float]) -> list[float]:
+    """A few numbers whose exact sum is that of `values`: each is what those before it leave, rounded."""
+    found: list[float] = []
+    while (rest := math.fsum([*values, *(-each for each in found)])) and math.isfinite(rest):
+        found.append(rest)
+    return [*found, rest]
 
 
 class PartedTable:
@@ -319,9 +336,10 @@ class PartedTable:
         *,
         greatest: bool = False,
     ) -> dict[int, Any]:
-        rows, value = self._of(key, ids), pl.col(column)
+        value, inside = pl.col(column), pl.lit(True)
         if window is not None:
-            rows = rows.filter((pl.col("t_ps") > window[0]) & (pl.col("t_ps") <= window[1]))
+            inside = (pl.col("t_ps") > window[0]) & (pl.col("t_ps") <= window[1])
+        rows = self._of(key, ids).filter(inside)
         is_whole, is_float = pl.lit(True), rows.collect_schema()[column] == pl.Float64
         if is_float:
             is_whole = (value.floor() == value).all() & (value.abs().max() < 2.0**96).fill_null(True)
@@ -332,12 +350,22 @@ class PartedTable:
                 most=value.max(),
                 # Does not depend on the order of rows; wraps where it is not used.
                 whole=value.cast(pl.Int128, strict=False).sum(),
-                rounded=value.cast(pl.Float64).sum(),
                 is_whole=is_whole,
             )
             .sort("replicate")
         )
         kind = float if is_float else int
+
+        sums: dict[int, list[float]] = {}
+        if is_float and not greatest and not found["is_whole"].all():
+            for part in self._records.frames(self._table):
+                mine = self._ask(
+                    self._of(key, ids, part).filter(inside).select("replicate", value).drop_nulls()
+                )
+                for (number,), values in mine.group_by("replicate"):
+                    replicate = int(number)
+                    sums[replicate] = _distilled([*sums.get(replicate, ()), *values[column]])
+
         return {
             row["replicate"]: None
             if not row["known"]
@@ -345,7 +373,7 @@ class PartedTable:
             if greatest
             else kind(row["whole"])
             if row["is_whole"]
-            else row["rounded"]
+            else math.fsum(sums[row["replicate"]])
             for row in found.iter_rows(named=True)
         }
 
@@ -364,8 +392,8 @@ class PartedTable:
             (pl.col("low") & pl.col("high")).all()
         ).item()
 
-    def _of(self, key: str, ids: Sequence[int] | None) -> pl.LazyFrame:
-        rows = self._records.lazy(self._table)
+    def _of(self, key: str, ids: Sequence[int] | None, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
+        rows = self._records.lazy(self._table) if rows is None else rows
         return rows if ids is None else rows.filter(pl.col(key).is_in(list(ids)))
 
     def _ask(self, rows: pl.LazyFrame) -> pl.DataFrame:
@@ -399,7 +427,7 @@ def save_table(frame: pl.DataFrame, path: Path, *, metadata: Mapping[str, str] |
         try:
             frame.write_parquet(unfinished, compression="zstd", metadata=written)
         except pl.exceptions.PolarsError:
-            # It does not tell what the system said, as of a full disk: ask again, without it in between.
+            # It does not report what the system said, as of a full disk: ask again, without it in between.
             content = BytesIO()
             frame.write_parquet(content, compression="zstd", metadata=written)
             unfinished.write_bytes(content.getbuffer())

@@ -19,12 +19,10 @@ import math
 import os
 import platform
 import re
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -37,6 +35,7 @@ from weirlab._core import version
 from weirlab.documents import section, typed
 from weirlab.errors import InputError, WeirlabError
 from weirlab.files import whole
+from weirlab.interruptions import claiming
 from weirlab.working import left_over
 
 FORMAT = 1
@@ -216,41 +215,19 @@ def new_directory(name: str, out: Path | None = None, *, root: Path | None = Non
     raise WeirlabError(f"{root}: a thousand results of '{name}' within one second")
 
 
-@contextmanager
+@claiming
 def claimed_directory(name: str, out: Path | None = None) -> Iterator[Path]:
     """A new directory that disappears again when the work in the block fails before it has kept anything; an
     interruption then has a note of that."""
-    directory = None
+    directory = new_directory(name, out)
     try:
-        with _uninterrupted():
-            directory = new_directory(name, out)
         yield directory
     except BaseException as error:
-        if directory is not None:
-            with suppress(OSError):  # it holds something
-                directory.rmdir()
-                if isinstance(error, KeyboardInterrupt):
-                    error.add_note("nothing is kept")
+        with suppress(OSError):  # it holds something
+            directory.rmdir()
+            if isinstance(error, KeyboardInterrupt):
+                error.add_note("nothing is kept")
         raise
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Keep back signals that end the work until the block has ended, so that what it made is known."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    for each in handlers:
-        signal.signal(each, lambda number, _: came.append(number))
-    try:
-        yield
-    finally:
-        for each, handler in handlers.items():
-            signal.signal(each, handler if handler is not None else signal.SIG_DFL)
-        if came:
-            signal.raise_signal(came[0])
 
 
 def _claim(out: Path) -> Path:

@@ -1,5 +1,8 @@
 """Runs: a scenario executed on the simulator, one replicate per seed, with what it recorded and where it
-ran."""
+ran.
+
+One file: a run from its seeds to the check of what it recorded.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from weirlab import _core
 from weirlab.errors import InputError, Interrupted, RunFailed, UnsupportedError
 from weirlab.fields.base import Named
 from weirlab.files import whole
+from weirlab.interruptions import uninterrupted
 from weirlab.measures.rows import FRAMES
 from weirlab.records import Parts, Records, empty_table
 from weirlab.results import Manifest, Provenance, usable_cpus, write_text
@@ -25,7 +29,7 @@ from weirlab.scenario.record import FrameRecord
 from weirlab.scenario.testbeds import Netns, Sim
 
 Progress = Callable[[int, int], None]
-"""Told how much is done, and of how much, about every 50 ms. One with a method `news` is told there what the
+"""Informed how much is done, and of how much, about every 50 ms. One with a method `news` learns what the
 first replicate of a batch has counted, too."""
 
 _SEEDS = 2**64
@@ -55,15 +59,11 @@ class Run:
     def save(self, directory: str | Path, *, overrides: Mapping[str, str] | None = None) -> None:
         """Write scenario, tables and manifest into `directory`, which is made if needed.
 
-        The manifest is written last, so that a directory with one is whole. `overrides` are the changes
-        that a user made to the scenario file; they are part of the scenario already and noted for people.
+        The manifest is written last, so that a directory with one is whole; an interruption waits for it.
+        `overrides` are the changes that a user made to the scenario file; they are part of the scenario
+        already and noted for people.
         """
         directory = Path(directory)
-        save_scenario(self.scenario, directory)
-        self.records.save(directory / "tables")
-        for name, content in self.captures.items():
-            with whole(directory / name) as unfinished:
-                unfinished.write_bytes(content)
         manifest = Manifest(
             kind="run",
             name=self.scenario.name,
@@ -74,7 +74,13 @@ class Run:
             overrides=overrides or {},
             provenance=self.provenance,
         )
-        manifest.write(directory)
+        with uninterrupted():
+            save_scenario(self.scenario, directory)
+            self.records.save(directory / "tables")
+            for name, content in self.captures.items():
+                with whole(directory / name) as unfinished:
+                    unfinished.write_bytes(content)
+            manifest.write(directory)
 
     @classmethod
     def load(cls, directory: str | Path) -> Run:
@@ -121,8 +127,8 @@ def run(
         seed: Of the first replicate. Default: that of the scenario, `run.seed`.
         replicates: How often to run, each with the next seed. Default: 1.
         threads: How many replicates to run at once. Default: one per CPU that this process may use.
-        progress: Told about every 50 ms how much of how much is done.
-        judge: Told after the first replicates what all of them will need, where there are more; may raise.
+        progress: Informed about every 50 ms how much of how much is done.
+        judge: Given, after the first replicates, what all of them will need; may raise.
         parts: Where rows of series go while runs go on, if there are many. Default: files that are removed
             with the run.
 
@@ -205,22 +211,23 @@ class Estimate:
             if self.seconds < 7200
             else f"{self.seconds / 3600:.0f} h"
         )
-        return f"{self.runs:,}", time, _size_text(self.memory_bytes), _size_text(self.disk_bytes)
+        return f"{self.runs:,}", time, size_text(self.memory_bytes), size_text(self.disk_bytes)
 
     def refuse(self) -> None:
         """Raise InputError when they need more memory than is free."""
         free = psutil.virtual_memory().available
         if self.memory_bytes > free:
             raise InputError(
-                f"{self}, but {_size_text(free)} of memory are free; run fewer replicates, or record less"
+                f"{self}, but {size_text(free)} of memory are free; run fewer replicates, or record less"
             )
 
 
 Judge = Callable[[Estimate], None]
-"""Told what the work will need, before most of it; may raise to stop it."""
+"""Informed what the work will need, before most of it; may raise to stop it."""
 
 
-def _size_text(size: float) -> str:
+def size_text(size: float) -> str:
+    """Bytes as sentences have them."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.0f} {unit}"
@@ -332,16 +339,21 @@ def _check_number(name: str, value: object) -> None:
 
 
 def simulate(
-    scenario: Scenario, seeds: Sequence[int], *, threads: int | None = None, progress: Progress | None = None
+    scenario: Scenario,
+    seeds: Sequence[int],
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    sums: bool = False,
 ) -> Records:
     """What the simulator records of a scenario, one replicate per seed, checked for conservation; no
-    captures."""
+    captures. With `sums` nobody will ask for single flows: what a source sends may be one in `flows`."""
     without = {
         name: record for name, record in scenario.record.items() if not isinstance(record, FrameRecord)
     }
     if len(without) < len(scenario.record):
         scenario = scenario.model_copy(update={"record": Named(without)})
-    return _simulate(scenario, seeds, threads, progress)[0]
+    return _simulate(scenario, seeds, threads, progress, sums=sums)[0]
 
 
 def _simulate(
@@ -352,17 +364,19 @@ def _simulate(
     *,
     first: int = 0,
     parts: Parts | None = None,
+    sums: bool = False,
 ) -> tuple[Records, dict[str, bytes]]:
     """Records, and the capture files by name; `first` is the number of the first replicate in these."""
     if threads is not None and threads < 1:
         raise InputError(f"at least 1 thread is needed (got {threads})")
-    resolved = resolve(scenario)
+    resolved = resolve(scenario, sums=sums)
+    plan = resolved.plan_of_sums if sums else resolved.plan
     parts = Parts() if parts is None else parts
     threads = usable_cpus() if threads is None else threads
     try:
         news = getattr(progress, "news", None)
         leaving = (functools.partial(parts.take, first), PART_ROWS)
-        tables = _core.simulate(resolved.plan, list(seeds), threads, progress, news, leaving)
+        tables = _core.simulate(plan, list(seeds), threads, progress, news, leaving)
     except _core.SimulationError as error:
         raise RunFailed(f"{scenario.name}: {error}") from error
     replicates = range(first, first + len(seeds))
@@ -379,8 +393,9 @@ def _simulate(
     return records.with_parts(parts, replicates), files
 
 
-def resolve(scenario: Scenario) -> Resolved:
-    """What the simulator is told of a scenario. Raises UnsupportedError when another testbed is to run it."""
+def resolve(scenario: Scenario, *, sums: bool = False) -> Resolved:
+    """What the simulator gets of a scenario; see `Scenario.resolve`. Raises UnsupportedError when another
+    testbed is to run it."""
     bed = scenario.testbed
     if isinstance(bed, Sim) and bed.on_path:
         raise UnsupportedError(
@@ -392,7 +407,7 @@ def resolve(scenario: Scenario) -> Resolved:
     if not isinstance(bed, Sim):
         problem = scenario.problem("testbed", f"'{bed.kind}' measures searches, and runs no scenarios yet")
         raise UnsupportedError([problem])
-    return scenario.resolve()
+    return scenario.resolve(sums=sums)
 
 
 def check_conservation(records: Records) -> None:

@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ import psutil
 
 from weirlab.errors import InputError, WeirlabError
 from weirlab.files import whole
+from weirlab.interruptions import claiming
 
 NOTE = "work.json"
 PROGRESS = "progress.jsonl"
@@ -51,7 +52,7 @@ class Work:
         return self.born == _born(self.pid)
 
 
-@contextmanager
+@claiming
 def at_work(directory: Path, kind: str, name: str) -> Iterator[None]:
     """Note during the block that this process works in a directory."""
     path = directory / NOTE
@@ -72,7 +73,7 @@ def at_work(directory: Path, kind: str, name: str) -> Iterator[None]:
                 each.unlink()
 
 
-@contextmanager
+@claiming
 def followed(
     directory: Path, kind: str, name: str, then: Callable[[int, int], None] | None = None
 ) -> Iterator[ProgressLog]:
@@ -176,7 +177,7 @@ class ProgressLog:
                 setattr(self, name, getattr(then, name))
 
     def news(self, replicate: int, rows: Sequence[tuple[int, ...]]) -> None:
-        """What a replicate has counted, as `_core.simulate` tells it."""
+        """What a replicate has counted, as `_core.simulate` reports it."""
         self._news += [(replicate, *row) for row in rows]
 
     def measured(self, what: str, unit: str, series: str, value: float) -> None:

@@ -16,25 +16,6 @@ from scipy.special import stdtrit
 
 from weirlab import _core
 
-__all__ = [
-    "DELAY_PS",
-    "NO_CONTROL",
-    "NO_RECORD",
-    "NO_SWITCHING",
-    "RATE_BPS",
-    "Tables",
-    "agrees",
-    "confidence_interval",
-    "drop_tail",
-    "poisson",
-    "port_ids",
-    "run",
-    "run_groups",
-    "source",
-    "star",
-    "transmission_ps",
-]
-
 NO_SWITCHING: dict[str, Any] = {"memories": [], "adapters": [], "services": [], "egress": []}
 NO_CONTROL: dict[str, Any] = {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []}
 NO_RECORD: dict[str, Any] = {

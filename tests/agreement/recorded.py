@@ -36,8 +36,6 @@ from weirlab.errors import WeirlabError
 from weirlab.scenario import load
 from weirlab.scenario.file.ready import ready_made
 
-__all__ = ["FILE", "hashes", "kinds", "known_kinds", "read", "today"]
-
 FILE = Path(__file__).with_name("recorded.jsonl.gz")
 NOT_COUNTED = {("runs", "events")}
 """How much the engine did is no result."""
@@ -164,6 +162,10 @@ class _Drawing:
         return int(self.rng.uniform(0, before) * self.end_ps)
 
 
+def _when(rng: random.Random) -> str:
+    return rng.choice(["arrival", "departure"])
+
+
 def _aqm(rng: random.Random) -> dict[str, Any]:
     ms = 10**9
     slow = {"target_ps": 50_000_000, "interval_ps": ms, "ecn": rng.random() < 0.5}
@@ -184,12 +186,13 @@ def _aqm(rng: random.Random) -> dict[str, Any]:
         "gentle": rng.random() < 0.5,
         "ecn": rng.random() < 0.5,
     }
+    ramp = {"k_min_bytes": 20_000, "k_max_bytes": 60_000, "p_max": 0.3, "when": _when(rng)}
     return rng.choice(
         [
             {"kind": "codel", **slow},
             {"kind": "fq-codel", **slow, "queues": 16, "quantum_bytes": 1514},
             {"kind": "pie", **pie},
-            {"kind": "threshold", "k_min_bytes": 20_000, "k_max_bytes": 60_000, "p_max": 0.3},
+            {"kind": "threshold", **ramp},
             {"kind": "red", **red},
         ]
     )
@@ -205,7 +208,8 @@ def _managed(at: _Drawing) -> None:
 
 
 def _plain(at: _Drawing) -> None:
-    marking = at.rng.choice([None, {"k_min_bytes": 5000, "k_max_bytes": 30_000, "p_max": 0.2}])
+    marks = {"k_min_bytes": 5000, "k_max_bytes": 30_000, "p_max": 0.2, "when": _when(at.rng)}
+    marking = at.rng.choice([None, marks])
     discipline = {"kind": "drop-tail", "limit": _limit(at.rng), "marking": marking, "overrun": None}
     at.spec["queues"].append({"ports": at.some(at.rng.choice(["switch", "host"])), "discipline": discipline})
 

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Counts", "Network", "Workload", "fat_tree", "incast", "simulate", "slotted_switch", "splitmix64"]
-
 _MASK = (1 << 64) - 1
 _PS_PER_BYTE = 800
 """Transmission time at 10 Gbit/s."""

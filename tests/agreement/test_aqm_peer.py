@@ -1,4 +1,4 @@
-"""Managed queues beside those of ns-3: the same line, the same senders.
+"""Managed queues compared with those of ns-3: the same line, the same senders.
 
 The line has 10 Mbit/s and a round trip of 50 ms; packets of the load take 1.2 ms. ns-3 keeps one packet
 more between the managed queue and the line, in the device, where no management looks.

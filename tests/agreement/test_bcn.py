@@ -1,4 +1,5 @@
-"""BCN beside a second simulator, as naive as can be: without chance, it is the same run to the frame."""
+"""BCN compared with a second simulator, as naive as can be: without chance, it is the same run to the
+frame."""
 
 from __future__ import annotations
 

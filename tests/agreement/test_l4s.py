@@ -1,4 +1,4 @@
-"""Congestion control by marks: DCTCP against the model of its authors, Prague beside classic TCP."""
+"""Congestion control by marks: DCTCP against the model of its authors, Prague with classic TCP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages at one link beside queueing theory."""
+"""Messages at one link compared with queueing theory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import statistics
 import polars as pl
 import pytest
 
-from weirlab.measures.messages import slowdown
+import weirlab
+from weirlab.measures import taken
 from weirlab.runs import run
 from weirlab.scenario import loads
 
@@ -51,7 +52,7 @@ def mean_slowdown(sizes: str, mean_bytes: float, rho: float, seed: int) -> float
     every_us = 8 * mean_bytes * FRAME / SEGMENT * 8 / (rho * 10e9) * 1e6
     text = TEXT.replace("SIZES", sizes).replace("EVERY", f"{every_us:.6f}").replace("SEED", str(seed))
     records = run(loads(text)).records
-    found = slowdown(records, [0], None, (20 * 10**9, 180 * 10**9)).get_column("value")[0]
+    found = taken("slowdown", records, [0], at=None, window=(20 * 10**9, 180 * 10**9)).get_column("value")[0]
     assert found is not None, "all messages end"
     return float(found)
 
@@ -120,3 +121,11 @@ def test_a_message_of_frames_alone_that_loses_one_never_ends() -> None:
     found = frames(8, limit="200 kB")
     ended = found.get_column("delivered_ps").is_not_null()
     assert not ended.all()
+
+
+def test_a_run_says_how_long_messages_took_by_their_length() -> None:
+    text = FRAMES.replace("SENDERS", "1").replace("LIMIT", "40 MB").replace("SIZE", "1 MB")
+    table = next(
+        block for block in weirlab.run(loads(text)).blocks() if "Messages" in getattr(block, "caption", "")
+    )
+    assert table.rows == [["incast", "1 MB", "5", "0", "1", "–", "85.92 µs", "–"]]

@@ -9,8 +9,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from weirlab.analysis.buffers import short_buffers
 from weirlab.analysis.cycles import pause_cycles
-from weirlab.measures.signals import pause_time
+from weirlab.errors import ScenarioError
+from weirlab.evaluation import measured
+from weirlab.measures import taken
 from weirlab.records import Records
 from weirlab.report.control import deadlocks
 from weirlab.runs import run, simulate
@@ -67,12 +70,18 @@ def test_lossless_classes_lose_nothing_and_others_are_not_held() -> None:
     assert (used.get_column("headroom_max_bytes") > 0).all()
     names = records["port_names"]
     ports = names.filter(pl.col("name").str.starts_with("host-0->")).get_column("port").to_list()
-    held, rest = pause_time(records, ports, "total", 3), pause_time(records, ports, "total", 0)
+    held, rest = (
+        taken("pause-time", records, ports, take="total", **{"class": 3}),
+        taken("pause-time", records, ports, take="total", **{"class": 0}),
+    )
     # A third of the line is left for each of three hosts, which send at line rate while they may.
     shares = held.get_column("value") / 1e9
     assert all(0.55 < share < 0.67 for share in shares)
     assert rest.get_column("value").to_list() == [0.0, 0.0, 0.0]
-    assert pause_time(records, ports, "end", 0).get_column("value").to_list() == [None] * 3
+    assert (
+        taken("pause-time", records, ports, take="end", **{"class": 0}).get_column("value").to_list()
+        == [None] * 3
+    )
 
 
 def test_a_stopped_link_holds_all_classes() -> None:
@@ -169,3 +178,77 @@ def test_a_victim_waits_in_the_class_of_others_and_not_in_its_own() -> None:
         return float(rows.select(pl.col("delay_sum_ps") / pl.col("delivered_frames")).item())
 
     assert delay(3) > 5 * delay(0)
+
+
+FILLING = """weirlab: 1
+name: filling
+network: {kind: star, hosts: 3, link: {rate: 10 Gbit/s, delay: 1 us, framing: none}}
+buffers: {all: {at: "@switches", size: 1 MB, ingress: {all: {classes: [0], alpha: 8}}}}
+traffic:
+  load: {from: [host-0, host-1], to: host-2, source: {kind: constant, load: 100 %, frame_size: 1250 B}}
+run: {duration: 101 us, seed: 1}
+record: {ports: {queue: "switch-0->host-2", every: 1 us}}
+measure: {level: {kind: buffer-percentile, of: "switch-0->host-2", percentile: 50 %, window: 1 us .. 101 us}}
+"""
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_buffer_that_fills_evenly_has_at_most_a_share_of_its_end_for_that_share_of_the_time(share):
+    # A frame comes more than leaves each microsecond, from 2 us on.
+    scenario = loads(FILLING).assign({"measure.level.percentile": share})
+    (value,) = measured(run(scenario).records, scenario).get_column("value")
+    assert value == pytest.approx(1250 * (100 * share - 1), abs=1250)
+
+
+def test_a_percentile_of_a_buffer_needs_a_switch_with_one():
+    with pytest.raises(ScenarioError, match="leave a switch of 'buffers'"):
+        loads(FILLING).assign({"measure.level.of": "host-0->switch-0"})
+    with pytest.raises(ScenarioError, match="leave a switch of 'buffers'"):
+        loads(FILLING).assign({"buffers": None})
+    with pytest.raises(ScenarioError, match=r"buffers\.all\.at: no node is called 'switch-9'"):
+        loads(FILLING.replace("@switches", "switch-9"))
+    with pytest.raises(ScenarioError) as found:
+        loads(FILLING.replace("size: 1 MB", "size: 1 Mb"))
+    assert "buffers.all.size" in str(found.value)
+    assert "measure" not in str(found.value)
+
+
+@pytest.mark.parametrize(("longest", "told"), [("1100 B", 0), ("1000 B", 1)])
+def test_frames_of_messages_are_longer_than_said_only_where_they_are(longest, told):
+    messages = (
+        "messages, sizes: {kind: fixed, size: 2 kB}, every: 1 ms, packet: {payload: 1000 B, headers: 64 B}"
+    )
+    text = FILLING.replace("constant, load: 100 %, frame_size: 1250 B", messages)
+    text = text.replace("alpha: 8}}", f"alpha: 8, lossless: {{}}}}}}, flow_control: {{longest: {longest}}}")
+    assert len(list(short_buffers(loads(text)))) == told
+
+
+@pytest.mark.parametrize(
+    "transport",
+    [
+        "{kind: rdma, congestion_control: {kind: line-rate}}",
+        "{kind: tcp, congestion_control: {kind: reno}, segment: 8000 B, initial_window: 1000, window: 64 MB}",
+    ],
+)
+def test_headroom_is_enough_for_the_frames_of_messages(transport):
+    text = f"""weirlab: 1
+name: messages
+network: {{kind: star, hosts: 9, link: {{rate: 100 Gbit/s, delay: 1 us}}}}
+buffers:
+  all: {{at: "@switches", size: 4 MB, ingress: {{all: {{classes: [0], alpha: 0.125, lossless: {{}}}}}}}}
+traffic:
+  load:
+    from: host-[0-7]
+    to: host-8
+    source:
+      kind: messages
+      sizes: {{kind: fixed, size: 2 MB}}
+      every: 1 s
+      gaps: {{kind: constant}}
+      packet: {{payload: 8000 B, headers: 64 B}}
+    transport: {transport}
+run: {{duration: 3 ms, seed: 1}}
+"""
+    records = run(loads(text)).records
+    assert records["buffer_inputs"].get_column("stops").sum() > 10
+    assert records["drops"].get_column("frames").sum() == 0

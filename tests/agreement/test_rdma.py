@@ -1,4 +1,4 @@
-"""Messages in numbered packets beside published runs and the arithmetic of their papers."""
+"""Messages in numbered packets compared with published runs and the arithmetic of their papers."""
 
 from __future__ import annotations
 
@@ -87,6 +87,29 @@ def test_credit_costs_a_single_message_one_percent_of_its_rate(
     assert last_us(uet(tmp_path, control, [(0, 13)], 2_000_000)) == pytest.approx(recorded_us, rel=2e-3)
 
 
+def test_credit_follows_a_network_that_carries_an_eighth_and_leaves_others_alone(tmp_path: Path) -> None:
+    pairs = [(host, (host + 8) % 16) for host in range(16)]
+    flows = tmp_path / "flows.csv"
+    again, ends = [], []
+    for network, rows, credit in [
+        ("xgft, children: [8, 2], parents: [1, 1]", pairs, "{}"),
+        ("xgft, children: [8, 2], parents: [1, 1]", pairs, "{oversubscription: 8}"),
+        ("fat-tree, k: 4", [(0, 13)], "{}"),
+        ("fat-tree, k: 4", [(0, 13)], "{oversubscription: 8}"),
+    ]:
+        lines = [f"0 us,host-{sender},host-{receiver},2000000" for sender, receiver in rows]
+        flows.write_text("\n".join(["start,from,to,bytes", *lines]))
+        text = UET.replace("fat-tree, k: 4", network).replace("FLOWS", str(flows)).replace("RULE", "mixed")
+        text = text.replace("CONTROL", "line-rate").replace("CREDIT", f"\n      credit: {credit}")
+        records = run(loads(text)).records
+        again.append(records["messages"].get_column("retransmits").sum())
+        ends.append(last_us(records))
+    # What eight hosts send takes the one line out of their switch 1301 us.
+    assert 1301 < ends[1] < 1.1 * 1301
+    assert again[1] < again[0] / 3
+    assert ends[2] == ends[3]
+
+
 @pytest.mark.parametrize("control", CONTROLS)
 def test_an_incast_of_15_ends_within_the_limit_that_uet_htsim_ships(control: str, tmp_path: Path) -> None:
     records = uet(tmp_path, control, [(sender, 0) for sender in range(1, 16)], 2_000_000)
@@ -165,7 +188,7 @@ def test_messages_of_4_mb_with_one_loss_in_256_arrive_unless_they_begin_anew() -
 
 
 def shares(kind: str, *, trims: bool) -> Scenario:
-    scenario = load("trimming-incast")
+    scenario = load("trimming-incast", {"study": None})
     changed = {} if trims else {"queues.switch.classes.data.trim": None}
     return scenario.assign({"traffic.incast.transport.congestion_control": {"kind": kind}, **changed})
 
@@ -226,3 +249,51 @@ def test_flow_control_that_holds_nobody_costs_nothing(control):
     assert lossless == dropping
     assert lossless["held"] == 0
     assert lossless["bandwidth"] > 60e9
+
+
+STORM = """\
+weirlab: 1
+name: classes-of-a-host
+network: {kind: star, hosts: 3, link: {rate: 100 Gbit/s, delay: 1 us}}
+queues:
+  switches:
+    at: "@switches->*"
+    kind: classes
+    classes:
+      rest: {class: 0, weight: 1, kind: drop-tail, limit: 9 MB}
+      rdma: {class: 3, weight: 1, kind: drop-tail, limit: 90 MB}
+buffers:
+  all:
+    at: "@switches"
+    size: 90 MB
+    ingress:
+      rdma: {classes: [3], alpha: 0.0002, reserved: 4 kB, lossless: {}}
+      rest: {classes: [0], alpha: 1, size: 9 MB}
+traffic:
+  held:
+    from: host-0
+    to: host-1
+    class: 3
+    source: {kind: messages, sizes: {kind: fixed, size: 2 MB}, every: 1 s, gaps: {kind: constant}}
+    transport: {kind: rdma, congestion_control: line-rate, window: 100 kB, recovery: go-back-n}
+  free:
+    from: host-0
+    to: host-2
+    source: {kind: messages, sizes: {kind: fixed, size: 2 MB}, every: 1 s, gaps: {kind: constant}}
+    transport: {kind: rdma, congestion_control: line-rate, window: 100 kB, recovery: go-back-n}
+events: {storm: {kind: storm, at: "host-1->*", classes: [3], every: 300 us, when: 10 us}}
+run: {duration: 1 ms, seed: 1}
+measure: {held: {kind: pause-time, of: host-0->*, class: 3}}
+"""
+
+
+def test_messages_of_a_class_that_is_held_keep_no_other_class_of_their_host_waiting() -> None:
+    found = run(loads(STORM))
+    assert evaluate(found).get_column("value").item() > 900e6
+    held, free = found.records["messages"].sort("traffic").iter_rows(named=True)
+    assert held["delivered_ps"] is None
+    # The line carries what the held class sent before, but for the packet that waits, and is never idle.
+    before = found.records["flows"].filter(flow=0).get_column("sent_frames").item() - 1
+    packet_ps = (1000 + 48 + 20) * 80
+    assert before > 50
+    assert free["delivered_ps"] == free["ideal_ps"] + before * packet_ps

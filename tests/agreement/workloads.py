@@ -20,8 +20,6 @@ from agreement.experiments import (
     transmission_ps,
 )
 
-__all__ = ["fat_tree", "flow_counts", "incast", "slotted_switch", "totals"]
-
 SWITCH_LIMIT = {"bytes": 150_000}
 FIRST_SEED = 1000
 

@@ -279,7 +279,7 @@ def test_a_severity_that_another_hotspot_changes_is_told():
     )
     told = remarks(two)
     assert told[0].startswith(
-        "a severity of 4.25 is asked for; with all that is offered there in the middle of its"
+        "a severity of 4.25 is requested; with all that is offered there in the middle of its"
     )
     assert any("severity and degree count what both offer there" in each for each in told)
 
@@ -359,7 +359,7 @@ def test_a_hot_host_in_its_own_flows_is_told():
 def test_background_that_goes_on_beside_a_full_line_is_told():
     hot = "  hot: {kind: input-generated, at: host-0, degree: 25 %, background: continues}"
     (told,) = remarks(hot)
-    assert told.startswith("8 of its hosts are asked for up to 1.85 line rates, as their background goes on")
+    assert told.startswith("8 of its hosts are offered up to 1.85 line rates, as their background goes on")
     assert not remarks(
         "  hot: {kind: input-generated, at: host-0, background: continues, "
         "flows: [{from: host-1, load: 15 %}]}"

@@ -152,7 +152,7 @@ def test_the_plane_of_the_calibration_turns_unstable_at_the_sampled_margin():
     ("text", "told"),
     [
         ("p=0.01..0.1", "a plane has two parameters"),
-        ("p=0.01..0.1,p=0.2..0.3", "'p' stands there twice"),
+        ("p=0.01..0.1,p=0.2..0.3", "'p' is given twice"),
         ("pp=0.01..0.1,gd=1..2", "no parameter is called 'pp'"),
         ("p=0.1,gd=1..2", "write a range, such as p=LOW..HIGH"),
         ("p=0.1..0.01,gd=1..2", "the first end is less than the second"),

@@ -2,8 +2,7 @@
 
 import pytest
 
-from weirlab import _core, run
-from weirlab import spec as core
+from weirlab import _core, run, spec as core
 from weirlab.analysis.queues import controlled_queues, hot_ones
 from weirlab.scenario import Scenario, load
 from weirlab.scenario.network.layout import layout_of

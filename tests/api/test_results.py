@@ -197,6 +197,42 @@ def test_the_catalogue_is_grouped_and_searched():
         weirlab.scenarios(search="quux")
 
 
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("GPU", "rail-optimised"),
+        ("leaf-spine", "fabric-websearch"),
+        ("leaf spine", "fabric-websearch"),
+        ("allreduce", "all-reduce-tenant"),
+        ("storage", "hpcc-incast"),
+        ("rdma", "roce"),
+        ("voip", "bufferbloat"),
+        ("congestion_control dctcp", "dctcp-incast"),
+    ],
+)
+def test_a_scenario_is_found_by_what_people_call_it(words, name):
+    assert name in weirlab.scenarios(search=words)
+
+
+def test_a_search_finds_starts_of_words_and_no_others():
+    assert "pfc-storm" not in weirlab.scenarios(search="ndr")  # hundredth
+    assert not set(weirlab.scenarios(search="ai")) & {"bcn", "hotspot-tree"}  # again, fair
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_catalogue_is_printed_within_the_width_of_the_terminal(columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = repr(weirlab.scenarios()).splitlines()
+    assert max(map(len, lines)) <= columns
+    assert len(repr(weirlab.scenarios()["incast"])) < 300
+
+
+def test_values_in_ps_become_seconds_and_others_stay():
+    measures = pl.DataFrame({"measure": ["delay", "loss"], "value": [2.5e9, 0.25], "unit": ["ps", "1"]})
+    converted = weirlab.seconds(measures)
+    assert converted.rows() == [("delay", 0.0025, "s"), ("loss", 0.25, "1")]
+
+
 def test_columns_become_seconds_and_bits_per_second(run):
     series = weirlab.bit_rates(run.tables.intervals)
     first = series.row(0, named=True)

@@ -63,6 +63,7 @@ def test_advice_says_where_nothing_varied_and_where_there_was_nothing_to_choose(
     other = dataclasses.replace(still, point=1)
     text = advice_text(dataclasses.replace(found, choice=still, alternatives=(still, other)))
     assert "All cycles gave the same" in text
+    assert "and it says nothing that all draws of cycles make the same choice." in text
     assert "The same choice in" not in text
 
 
@@ -226,7 +227,7 @@ def test_a_window_is_judged_by_what_is_granted_of_it(tmp_path, bed, flight_bytes
     found = advise(run_campaign(loads(text), tmp_path, measure=under_way))
     windows = [limit.evidence for limit in found.limits if limit.what == "window"]
     assert windows == (
-        ["a stream has 72.0 kB under way, of 78.6 kB granted (65.5 kB asked for)"] if limited else []
+        ["a stream has 72.0 kB under way, of 78.6 kB granted (65.5 kB requested)"] if limited else []
     )
 
 

@@ -1,4 +1,5 @@
-"""What keeps a transfer from carrying more: causes beside what their removal brings on the same path."""
+"""What keeps a transfer from carrying more: causes compared with what their removal brings on the same
+path."""
 
 import dataclasses
 import math

@@ -256,7 +256,7 @@ def test_traffic_of_hosts_behind_the_near_end_says_of_which():
         ({"traffic.ping.from": "left"}, UnsupportedError, "hosts have transfers and UDP"),
         ({"traffic.up.from": "middle"}, ScenarioError, "no node is called 'middle'"),
         ({"testbed.hosts.uplink": {"forward": {}}}, ScenarioError, "is the name of an end or of a hop"),
-        ({"testbed.hops": None, "testbed.path": "emulator"}, ScenarioError, "stand behind the near end"),
+        ({"testbed.hops": None, "testbed.path": "emulator"}, ScenarioError, "are behind the near end"),
     ],
 )
 def test_hosts_that_cannot_be_are_refused(changes, error, message):

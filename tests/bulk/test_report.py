@@ -111,13 +111,26 @@ def test_lost_pings_are_drawn_only_where_some_were_lost(tmp_path):
     assert "streams-loss" not in names(tmp_path / "none", answered)
 
 
+def test_no_mark_of_a_campaign_is_cut_in_half_by_an_edge(tmp_path):
+    campaign = run_campaign(loads(FILE), tmp_path, measure=measured)
+    plots = bulk_plots(measurement_table(campaign), interval_table(campaign), {0: "one", 1: "two"})
+    (spec,) = [plot.spec for plot in plots if plot.name == "streams-mbps"]
+    points = spec["layer"][0]
+    rows = spec["datasets"][points["data"]["name"]]
+    low, high = points["encoding"]["y"]["scale"]["domain"]
+    assert low == 0 < max(row["mbps"] for row in rows) < high
+    assert points["encoding"]["x"]["scale"]["zero"] is False, "there is no transfer with 0 streams"
+
+
 def test_the_page_of_a_campaign_that_was_continued_tells_of_each_sitting(tmp_path):
     with pytest.raises(RuntimeError):
         run_campaign(loads(FILE), tmp_path, measure=StopsAfter(1, RuntimeError("power")))
     first = Manifest.read(tmp_path)
     killed = dataclasses.replace(first.provenance, finished=None)
     dataclasses.replace(first, provenance=killed, status="running").write(tmp_path)
-    assert "not known: it goes on, or was killed" in write_report(tmp_path, pictures=False).page.read_text()
+    assert (
+        "not known: it is running, or was killed" in write_report(tmp_path, pictures=False).page.read_text()
+    )
     run_campaign(loads(FILE), tmp_path, measure=measured)
     page = write_report(tmp_path, pictures=False).page.read_text()
     assert "not known: it was killed" in page

@@ -95,7 +95,7 @@ def test_nobody_there_is_a_failure_with_the_address(port):
 def test_a_server_that_cannot_listen_says_why(port):
     with (
         serving(port),
-        pytest.raises(TestbedError, match=r"did not begin to listen: .*Address already in use"),
+        pytest.raises(TestbedError, match=r"did not start to listen: .*Address already in use"),
         serving(port),
     ):
         pytest.fail("two servers listen")

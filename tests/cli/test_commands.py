@@ -12,8 +12,8 @@ import pytest
 
 import weirlab
 from made_studies import keep_only
+from weirlab.api.catalogue import shortened
 from weirlab.cli.app import COMMANDS
-from weirlab.cli.scenarios import shortened
 from weirlab.report import write_report
 from weirlab.reproductions import STUDIES, Findings, Reproduction, Row
 from weirlab.results import Manifest
@@ -444,7 +444,7 @@ def test_a_search_whose_log_was_emptied_is_not_started_again_silently(weir, plac
 
 def test_a_ready_made_scenario_runs_by_its_name(weir):
     assert (
-        weir("run", "incast", "--set", "run.duration=6 ms", "--set", "measure=", "--json").json["name"]
+        weir("run", "incast", "--set", "run.duration=6 ms", "--set", "measure=null", "--json").json["name"]
         == "incast"
     )
 
@@ -569,7 +569,7 @@ def test_a_report_that_cannot_be_written_is_told_before_the_work(weir, place, mo
     monkeypatch.setitem(sys.modules, "jinja2", None)
     outcome = weir(*words, "--report", "--json")
     assert outcome.code == 1
-    assert "pip install '.[report]'" in outcome.err
+    assert "pip install -e '.[report]'" in outcome.err
     assert outcome.json["error"]["kind"] == "MissingCapability"
     assert not (place / "results").exists()
 

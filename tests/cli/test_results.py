@@ -46,6 +46,27 @@ def test_questions_are_answered_with_what_the_study_found(weir, stored, place):
     assert "tables are studies, runs, measures, levels" in refused.err
 
 
+def test_values_without_their_unit_are_followed_by_it(weir, stored):
+    said = weir("results", "lab", "--sql", "SELECT measure, AVG(value) FROM measures GROUP BY measure").out
+    assert "Units: loss as a ratio." in said
+    assert "Units:" not in weir("results", "lab", "--sql", "SELECT measure, value, unit FROM measures").out
+    assert "Units:" not in weir("results", "lab").out
+
+
+def test_only_measures_that_a_question_names_are_followed_by_their_units(weir):
+    other = "measure.rate={kind: delivered-rate, of: a}"
+    assert weir("study", "study.yaml", "--set", other, "--store", "two").code == 0
+    query = "SELECT AVG(value) AS rate FROM measures WHERE measure = 'loss'"
+    assert "Units: loss as a ratio." in weir("results", "two", "--sql", query).out
+
+
+def test_a_study_that_decides_itself_is_not_further_than_planned(weir, place):
+    short = ("--set", "run.duration=2 ms", "--set", "study.design.generations=2")
+    assert weir("study", "load-split", *short, "--store", "split").code == 0
+    (row,) = weir("results", "split", "--json").json["rows"]
+    assert row["planned"] == row["done"] > 0
+
+
 def test_a_table_is_exported_once(weir, stored, place):
     words = ("results", "lab", "--sql", "SELECT * FROM runs", "--export", "runs.parquet")
     assert weir(*words).code == 0
@@ -69,6 +90,14 @@ def test_stale_results_are_marked_and_pruned(weir, stored):
 
 def test_what_is_no_store_is_refused(weir, place):
     assert "no store of results" in weir("results", str(place)).err
+
+
+def test_a_mistake_in_where_to_run_leaves_no_directory(weir, place):
+    assert (
+        "--on tcp://head: write the host and the port"
+        in weir("study", "study.yaml", "--on", "tcp://head", "--out", "none").err
+    )
+    assert not (place / "none").exists()
 
 
 def test_options_of_studies_are_refused_for_runs(weir):
@@ -112,7 +141,8 @@ def test_the_script_for_slurm_starts_scheduler_and_workers_and_runs_the_study(we
 def test_the_manifests_for_kubernetes_are_whole(weir, place):
     refused = weir("study", "study.yaml", "--on", "kubernetes:5")
     assert "--store s3://" in refused.err
-    assert weir("study", "study.yaml", "--on", "kubernetes:5", "--store", "s3://lab/runs").code == 0
+    written = weir("study", "study.yaml", "--on", "kubernetes:5", "--store", "s3://lab/runs")
+    assert (written.code, "The image has to hold study.yaml" in written.out) == (0, True)
     service, scheduler, workers, job = yaml.safe_load_all((place / "small.yaml").read_text())
     assert service["spec"]["selector"] == scheduler["spec"]["template"]["metadata"]["labels"]
     assert workers["spec"]["replicas"] == 5
@@ -120,3 +150,9 @@ def test_the_manifests_for_kubernetes_are_whole(weir, place):
     assert container["command"][:3] == ["weir", "study", "study.yaml"]
     assert container["command"][-2:] == ["--on", "tcp://weirlab-small-scheduler:8786"]
     assert "write the number of workers" in weir("study", "study.yaml", "--on", "slurm:many").err
+
+
+def test_nobody_is_asked_to_remove_the_scenario_for_its_manifests(weir, place):
+    (place / "study.yaml").rename(place / "small.yaml")
+    refused = weir("study", "small.yaml", "--on", "kubernetes:5", "--store", "s3://lab/runs")
+    assert "small.yaml: this is the scenario; give the scenario another 'name'" in refused.err

@@ -83,7 +83,7 @@ def test_a_search_that_ran_out_of_time_is_resumed_to_the_same_result(weir, place
     assert outcome.json["trials"] < whole["trials"]
     again = weir("search", "search.yaml", "--out", "s")
     assert again.code == 2
-    assert "go on with:  weir search --resume s" in again.err
+    assert "continue with:  weir search --resume s" in again.err
     assert "weir search --resume s" in outcome.err
     resumed = weir("search", "--resume", "s", "--json")
     assert resumed.code == 0
@@ -123,7 +123,7 @@ def test_a_resume_that_is_refused_touches_nothing(weir, place):
 
 def test_when_the_time_of_the_scenario_is_up_the_hint_names_the_option_that_helps(weir):
     outcome = weir("search", "search.yaml", "--out", "s", "--set", "search.timeout=15 s")
-    assert "go on with:  weir search --resume s --timeout TIME, longer than before" in outcome.err
+    assert "continue with:  weir search --resume s --timeout TIME, longer than before" in outcome.err
     assert weir("search", "--resume", "s", "--timeout", "1 h").code == 0
 
 
@@ -151,7 +151,7 @@ def test_a_search_whose_disk_is_full_says_which_file_and_how_to_go_on(weir, plac
         outcome = weir("search", "search.yaml", "--out", "s", "--json")
     assert outcome.code == 1
     assert "s/trials.jsonl: cannot be written: File too large" in outcome.err
-    assert "go on with:  weir search --resume s" in outcome.err
+    assert "continue with:  weir search --resume s" in outcome.err
     assert "weir search --resume s" in outcome.json["error"]["message"]
     assert Manifest.read(place / "s").status == "failed"
     assert weir("search", "--resume", "s", "--json").json["goals"] == whole["goals"]

@@ -177,13 +177,26 @@ def test_programs_read_the_tables_of_every_command_that_has_some(
     assert len(rows) == sum(2 + len(document["rows"]) for document in documents)
 
 
-@pytest.mark.parametrize("command", all_commands())
-def test_the_help_of_a_command_fits_80_columns(command, tmp_path):
-    text = printed([*command.split(), "--help"], tmp_path, LC_ALL="C.UTF-8", COLUMNS="80").decode()
-    assert [line for line in text.splitlines() if cell_len(line) > 80] == []
-
-
 @pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("command", all_commands())
+def test_the_help_of_a_command_fits_the_terminal_and_its_examples_stay_whole(
+    command, width, monkeypatch, capsys
+):
+    def shown(columns):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert execute([*command.split(), "--help"]) == 0
+        return capsys.readouterr().out
+
+    def examples(text):
+        joined = re.sub(r" \\\n +", " ", text)
+        return [line for line in joined.splitlines() if line.strip().startswith("weir ")]
+
+    text = shown(width)
+    assert [line for line in text.splitlines() if cell_len(line) > width] == []
+    assert examples(text) == examples(shown(200))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_terminal_without_other_letters_gets_them_spelled_out_within_its_width(
     command, width, results, tmp_path

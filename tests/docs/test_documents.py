@@ -1,19 +1,22 @@
-"""What README and docs show is what happens: commands parse, consoles print what stands there, Python runs.
+"""What README and docs show is what happens: commands and Python run, and print what stands there.
 
-A document may hold files (``{code-block} yaml`` with ``:caption: NAME``), consoles (``console``: lines
-``$ weir ...`` with the output that follows) and Python (``python``; a fragment is ``py``). They run in the
-order of the page, in one new directory, after those of the page that CONTINUES names for it. In an output
-``...`` stands for anything within a line, and alone on a line for any number of lines. Consoles of README are
-indented, and hold some of the lines.
+A document may hold files (``{code-block} yaml`` with ``:caption: NAME``, or an indented block that starts
+with ``# NAME.yaml``), consoles (``console``: lines ``$ weir ...`` with the output that follows), commands
+(indented lines ``weir ...``) and Python (``python``; a fragment is ``py``). They run in the order of the
+page, in one new directory, after those of the page that CONTINUES names for it; live ones in live tests.
+`shown` says what is run otherwise than it stands, or not, and why. In an output ``...`` stands for anything
+within a line, and alone on a line for any number of lines. Consoles of README are indented, and hold some of
+the lines.
 """
 
 import contextlib
 import os
+import pydoc
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +24,25 @@ import pytest
 import typer
 from markdown_it import MarkdownIt
 
-ROOT = Path(__file__).resolve().parents[2]
+from docs.shown import (
+    FIRST,
+    FIRST_LIVE,
+    FRAGMENTS,
+    INSTEAD,
+    LIVE_PYTHON,
+    ROOT,
+    SEARCH,
+    SHORTER_PYTHON,
+    WAYS,
+    Way,
+    give,
+    way_of,
+)
+from execution.test_executors import Dask
+from store.test_object_storage import bucket
+
+__all__ = ["bucket"]
+
 GENERATED = ("commands.md", "catalogue.md")
 PAGES = [
     ROOT / "README.md",
@@ -30,6 +51,7 @@ PAGES = [
 ]
 CONTINUES = {"docs/tutorial/study.md": "docs/tutorial/simulate.md"}
 COLUMNS = "90"
+COMMAND = re.compile(r"\s*(?P<prompt>\$ )?(\.venv/bin/)?weir (?P<rest>[^.].*)")
 
 
 @dataclass(frozen=True)
@@ -54,30 +76,36 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(info, caption, text, line)
 
 
-def commands(page: Path) -> Iterator[tuple[int, list[str]]]:
-    """The commands that a page shows, as arguments of ``weir``."""
-    for block in blocks(page):
-        text = re.sub(r"\\\n", "  ", block.text)
-        for offset, line in enumerate(text.splitlines()):
-            if found := re.match(r"\s*(\$ )?(\.venv/bin/)?weir (?P<rest>[^.].*)", line):
-                # What follows after wide space without a comment sign is a remark, too.
-                yield block.line + offset, shlex.split(re.split(r"\s{3,}", found["rest"])[0], comments=True)
+def commands(block: Block) -> Iterator[tuple[int, list[str], list[str] | None]]:
+    """The commands of a block, as arguments of `weir`, with their lines and the outputs that are shown."""
+    lines = re.sub(r"\\\n\s*", "", block.text).splitlines()
+    found = [(at, match) for at, line in enumerate(lines) if (match := COMMAND.match(line))]
+    for place, (at, match) in enumerate(found):
+        expected: list[str] | None = None
+        if match["prompt"]:
+            end = found[place + 1][0] if place + 1 < len(found) else len(lines)
+            expected = lines[at + 1 : end]
+            if block.language != "console":
+                expected = ["...", *(part for line in expected for part in (line, "..."))]
+        # What follows after wide space without a comment sign is a remark, too.
+        arguments = shlex.split(re.split(r"\s{3,}", match["rest"])[0], comments=True)
+        if arguments[0] != "COMMAND":
+            yield block.line + at, arguments, expected
 
 
-SHOWN = [(page, line, arguments) for page in PAGES for line, arguments in commands(page)]
+SHOWN = {
+    f"{page.relative_to(ROOT)}:{line}": arguments
+    for page in PAGES
+    for block in blocks(page)
+    for line, arguments, _ in commands(block)
+}
 
 
-@pytest.mark.parametrize(
-    ("page", "line", "arguments"), SHOWN, ids=[f"{p.relative_to(ROOT)}:{n}" for p, n, _ in SHOWN]
-)
-def test_a_command_on_a_page_is_one_that_the_program_takes(
-    page: Path, line: int, arguments: list[str]
-) -> None:
+@pytest.mark.parametrize("arguments", SHOWN.values(), ids=SHOWN)
+def test_a_command_on_a_page_is_one_that_the_program_takes(arguments: list[str]) -> None:
     from weirlab.cli.app import application
 
     command, parent = typer.main.get_command(application()), None
-    if arguments[0] == "COMMAND":
-        return
     while isinstance(command, typer.core.TyperGroup) and not arguments[0].startswith("-"):
         name, *arguments = arguments
         assert name in command.commands, f"there is no command {name}"
@@ -87,6 +115,20 @@ def test_a_command_on_a_page_is_one_that_the_program_takes(
     if parent is not None:  # options of weir itself act at once, such as --install-completion
         with contextlib.suppress(typer.Exit):
             command.make_context("weir", list(arguments), parent=parent)
+
+
+@pytest.mark.parametrize("pattern", WAYS)
+def test_what_is_run_otherwise_stands_on_a_page(pattern: str) -> None:
+    assert any(way_of(arguments) is WAYS[pattern] for arguments in SHOWN.values())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_names_of_python_on_a_page_exist(page: Path) -> None:
+    # A group of entry points is called like a package, or like one that does not exist.
+    text = re.sub(r"entry points? `[^`]*`", "", page.read_text(encoding="utf-8"))
+    for name in {*re.findall(r"`(weirlab(?:\.[A-Za-z_]\w*)+)", text)}:
+        if not name.endswith(".json"):
+            assert pydoc.locate(name) is not None, name
 
 
 def _matches(expected: list[str], printed: list[str]) -> bool:
@@ -102,88 +144,121 @@ def _matches(expected: list[str], printed: list[str]) -> bool:
     )
 
 
-def _run(block: Block, page: Path, there: Path) -> None:
-    lines = block.text.splitlines()
-    starts = [place for place, line in enumerate(lines) if line.startswith("$ ")]
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        line = lines[start][2:]
-        arguments = shlex.split(line, comments=True)
-        assert arguments[0] == "weir", f"{page}:{block.line + start}: only weir is run"
+def _is_python(block: Block) -> bool:
+    return block.language in ("python", "py")
+
+
+class Reader:
+    """Follows pages in a directory, either what needs no real path or what does."""
+
+    def __init__(self, there: Path, instead: Mapping[str, str], *, live: bool) -> None:
+        self.there, self.instead, self.live = there, instead, live
+        give(there)
+        for name in ("home", "bin"):
+            (there / name).mkdir()
+        weir = there / "bin/weir"
+        weir.write_text(f'#!/bin/sh\nexec {sys.executable} -m weirlab "$@"\n')
+        weir.chmod(0o755)
+
+    def do(self, words: Sequence[str], place: str, codes: Sequence[int] = (0,)) -> str:
+        """What a program prints that ends as it should."""
+        mine = {
+            "COLUMNS": COLUMNS,
+            "NO_COLOR": "1",
+            "BROWSER": "true",
+            "HOME": str(self.there / "home"),
+            "PATH": f"{self.there / 'bin'}:{os.environ['PATH']}",
+        }
         done = subprocess.run(
-            [sys.executable, "-m", "weirlab", *arguments[1:]],
-            cwd=there,
-            env={**os.environ, "COLUMNS": COLUMNS, "NO_COLOR": "1"},
+            # From bash, which `--install-completion` must find among the processes above it.
+            ["bash", "-c", '"$@"; exit', "bash", *words],
+            cwd=self.there,
+            env=os.environ | mine,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=300,
+            timeout=1800,
             check=False,
         )
-        expected = lines[start + 1 : end]
-        if block.language != "console":
-            expected = ["...", *(part for shown in expected for part in (shown, "..."))]
-        assert done.returncode == 0, f"{page.relative_to(ROOT)}:{block.line + start}: {line}:\n{done.stdout}"
-        assert _matches(expected, done.stdout.splitlines()), (
-            f"{page.relative_to(ROOT)}:{block.line + start}: {line} printed:\n{done.stdout}"
-        )
+        assert done.returncode in codes, f"{place}: {shlex.join(words)}:\n{done.stdout}"
+        return done.stdout
+
+    def weir(self, arguments: Sequence[str], way: Way, place: str) -> str | None:
+        """What a command prints; None where it is not run here."""
+        if way.why_not or way.live != self.live:
+            return None
+        words = ["weir", *arguments, *shlex.split(way.more)]
+        for old, new in {**self.instead, **way.instead}.items():
+            words = [word.replace(old, new) for word in words]
+        if way.far:
+            near = re.sub(r"192\.0\.2\.7|example\.net", "$WEIR_FAR", shlex.join(words))
+            path = ["emulate", "--rate", "50mbit", "--delay", "5ms", "--far", way.far]
+            words = ["weir", *path, "--", "sh", "-c", f"sleep 1; {near}"]
+        return self.do([str(self.there / "bin/weir"), *words[1:]], place, way.codes)
+
+    def follow(self, page: Path) -> None:
+        """Do what a page shows."""
+        name = str(page.relative_to(ROOT))
+        if name in CONTINUES:
+            self.follow(ROOT / CONTINUES[name])
+        for command in (FIRST_LIVE if self.live else FIRST).get(name, []):
+            self.weir(shlex.split(command), SEARCH if self.live else Way(), name)
+        contents = list(blocks(page))
+        for block in reversed(contents):  # some files stand below the commands that take them
+            self.write(block)
+        for block in contents:
+            self.write(block)
+            if _is_python(block) and self.live == (name in LIVE_PYTHON):
+                text = FRAGMENTS[name] + block.text if block.language == "py" else block.text
+                for old, new in SHORTER_PYTHON.items():
+                    text = text.replace(old, new)
+                self.do([sys.executable, "-W", "error", "-c", text], f"{name}:{block.line}")
+            for line, arguments, expected in commands(block):
+                printed = self.weir(arguments, way_of(arguments), f"{name}:{line}")
+                if printed is not None and expected is not None:
+                    command = shlex.join(arguments)
+                    assert _matches(expected, printed.splitlines()), f"{name}:{line}: {command}:\n{printed}"
+
+    def write(self, block: Block) -> None:
+        """Write the file that a block is."""
+        if "." in block.caption:
+            (self.there / block.caption).write_text(block.text, encoding="utf-8")
+        elif found := re.match(r"# (\S+\.yaml)\n", block.text):
+            text = re.split(r"^weir ", block.text, flags=re.MULTILINE)[0]
+            (self.there / found[1]).write_text(text, encoding="utf-8")
 
 
-def _is_console(block: Block) -> bool:
-    """Whether its commands are run: not those of README that need a real path, or minutes."""
-    elsewhere = ("$ weir emulate", "$ weir reproduce")
-    return block.language == "console" or (
-        block.text.startswith("$ weir") and not block.text.startswith(elsewhere)
-    )
-
-
-def _follow(page: Path, there: Path) -> int:
-    before = CONTINUES.get(str(page.relative_to(ROOT)))
-    ran = _follow(ROOT / before, there) if before else 0
-    for block in blocks(page):
-        if block.caption:
-            (there / block.caption).write_text(block.text, encoding="utf-8")
-        elif _is_console(block):
-            _run(block, page, there)
-            ran += 1
-        elif block.language == "python":
-            done = subprocess.run(
-                [sys.executable, "-W", "error", "-c", block.text],
-                cwd=there,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=300,
-                check=False,
-            )
-            assert done.returncode == 0, f"{page.relative_to(ROOT)}:{block.line}:\n{done.stdout}"
-            ran += 1
-    return ran
-
-
-NOT_RUN = {
-    "docs/sensitivity.md": "reads the result of a study of 20 064 runs",
-    "docs/traces.md": "reads a capture of the reader's",
-    "docs/testbed-netns.md": "searches a real router for minutes",
-}
-"""Pages whose consoles and Python are not run, and why."""
 EXECUTED = [
+    page for page in PAGES if any(_is_python(block) or list(commands(block)) for block in blocks(page))
+]
+LIVE = [
     page
-    for page in PAGES
-    if str(page.relative_to(ROOT)) not in NOT_RUN
-    and any(block.language == "python" or _is_console(block) for block in blocks(page))
+    for page in EXECUTED
+    if str(page.relative_to(ROOT)) in LIVE_PYTHON
+    or any(way_of(arguments).live for block in blocks(page) for _, arguments, _ in commands(block))
 ]
 
 
 @pytest.mark.parametrize("page", EXECUTED, ids=[str(page.relative_to(ROOT)) for page in EXECUTED])
-def test_a_page_shows_what_happens(page: Path, tmp_path: Path) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    assert _follow(page, tmp_path) > 0
+def test_a_page_shows_what_happens(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    instead = dict(INSTEAD)
+    text = page.read_text(encoding="utf-8")
+    if "s3://" in text:
+        instead["s3://lab/runs"] = request.getfixturevalue("bucket")
+    with contextlib.ExitStack() as servers:
+        if "tcp://head:8786" in text:
+            (tmp_path / "dask").mkdir()
+            cluster = servers.enter_context(contextlib.closing(Dask(tmp_path / "dask")))
+            cluster.start_workers()
+            instead["tcp://head:8786"] = cluster.address
+        Reader(tmp_path, instead, live=False).follow(page)
 
 
 @pytest.mark.live
-def test_the_readme_shows_what_happens_over_a_real_path(tmp_path: Path) -> None:
-    (block,) = (each for each in blocks(ROOT / "README.md") if each.text.startswith("$ weir emulate"))
-    _run(block, ROOT / "README.md", tmp_path)
+@pytest.mark.parametrize("page", LIVE, ids=[str(page.relative_to(ROOT)) for page in LIVE])
+def test_a_page_shows_what_happens_over_real_paths(page: Path, tmp_path: Path) -> None:
+    Reader(tmp_path, INSTEAD, live=True).follow(page)
 
 
 def test_an_output_that_differs_is_seen() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from weirlab.errors import RunFailed
-from weirlab.execution import calls
+from weirlab.execution import batches, calls
 from weirlab.execution.mapping import mapped
 from weirlab.scenario import load
 from weirlab.searches.lab import Experiment, compare
@@ -110,3 +111,8 @@ def test_the_laboratory_makes_no_search_twice(tmp_path, monkeypatch):
     assert rows.unique("key").height == 6
     monkeypatch.setattr("weirlab.searches.lab._searched", lambda *_: pytest.fail("made again"))
     assert compare(large, store=store, processes=1).equals(found)
+
+
+def test_every_kind_of_plan_has_a_module_that_reads_it():
+    for home in batches._PLANS.values():
+        assert callable(import_module(home).plan_of)

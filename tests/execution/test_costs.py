@@ -8,6 +8,7 @@ from test_study_designs import BASE, UNTIL
 from weirlab.errors import InputError
 from weirlab.execution import Receipt, carry
 from weirlab.execution.costs import OBJECT_BYTES, PROCESS_BYTES, Costs
+from weirlab.execution.executors import Ended
 from weirlab.scenario import loads
 from weirlab.store import Store
 from weirlab.studies import RunsPlan, run_study
@@ -23,12 +24,56 @@ def receipt(runs, seconds, **more):
 def test_the_first_batch_of_a_process_says_nothing_of_the_others():
     costs = Costs()
     assert costs.need(100, 100, 1, own=True) is None
-    costs.add(receipt(1, 3.0))
+    costs.add(receipt(1, 3.0, is_first=True))
     assert not costs.known
     assert costs.need(100, 100, 1, own=True).seconds == pytest.approx(300)
     costs.add(receipt(10, 1.0))
     assert costs.known
     assert costs.need(100, 100, 1, own=True).seconds == pytest.approx(10)
+
+
+def test_a_process_that_begins_late_says_as_little_with_its_first_batch():
+    costs = Costs()
+    costs.crew = 2
+    for runs, seconds, is_first in [(4, 1.0, True), (100, 1.0, False), (4, 2.0, True)]:
+        costs.add(receipt(runs, seconds, is_first=is_first))
+    assert not costs.known
+    costs.add(receipt(100, 1.0))
+    assert costs.known
+    assert costs.need(1000, 1000, 2, own=False).seconds == pytest.approx(5)
+
+
+class Here:
+    """Executes batches in this process, and keeps what they were."""
+
+    workers = per_worker = 1
+    batch_s = 10.0
+    dashboard = ""
+    busy = False
+
+    def __init__(self):
+        self.batches, self._ended = [], []
+
+    def submit(self, work, batch):
+        self.batches.append(batch)
+        self._ended.append(Ended(len(self.batches), value=work(batch, own_process=False)))
+        return len(self.batches)
+
+    def ended(self, _):
+        ended, self._ended = self._ended, []
+        return ended
+
+
+def test_a_pilot_has_a_few_runs_of_each_of_its_points_and_then_many_as_they_come_later(tmp_path):
+    executor = Here()
+    carry(MadePlan(points=13, replicates=300), Store.open(tmp_path, create=True), executor)
+    first, pilot = (batch.places for batch in executor.batches[:2])
+    assert [stop - start for start, stop in first] == [4]
+    few, more = pilot[:12], pilot[12:]
+    assert {stop - start for start, stop in few} == {4}
+    assert len({start // 300 for start, _ in few}) == 12
+    assert [start for start, _ in more] == [stop for _, stop in few]
+    assert {stop - start for start, stop in more} == {252}
 
 
 def test_time_follows_workers_rounds_and_longer_runs():
@@ -103,7 +148,7 @@ def test_short_runs_of_halving_cost_their_part():
 def test_what_the_disk_cannot_hold_is_refused_before_most_of_it_is_run(tmp_path, monkeypatch, on):
     monkeypatch.setattr(Store, "free_bytes", lambda _: 10_000)
     text = BASE.replace("replicates: 10", "replicates: 20_000")
-    with pytest.raises(InputError, match=r"on disk, but 0\.0 GB are free for the store .*--store"):
+    with pytest.raises(InputError, match=r"on disk, but 10 kB are free for the store .*--store"):
         run_study(loads(text), directory=tmp_path / "kept", threads=1, on=on)
     made = Store.open(tmp_path / "kept" / "store").rows().height
     assert made < 60_000

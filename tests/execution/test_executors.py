@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -34,8 +35,7 @@ import pytest
 
 from execution_plans import MadePlan
 from weirlab.errors import InputError, WeirlabError
-from weirlab.execution import Limits, carry, opened
-from weirlab.execution import executors as executors_module
+from weirlab.execution import Limits, carry, executors as executors_module, opened
 from weirlab.execution.batches import OtherEngine
 from weirlab.store import Store
 
@@ -136,6 +136,9 @@ def test_a_run_that_raises_fails_and_the_others_do_not(store, on):
     assert statuses(store, carried.plan) == {"ok": 29, "failed": 1}
 
 
+GONE = r"worker tcp://127\.0\.0\.1:\d+ is gone; \d of its batches start again"
+
+
 @needs_processes
 def test_a_worker_that_dies_twice_loses_nothing_and_counts_nothing_twice(store, tmp_path, on):
     plan = MadePlan(40, seconds=0.01, faults={"7": "2 die"}, marks=str(tmp_path))
@@ -145,6 +148,10 @@ def test_a_worker_that_dies_twice_loses_nothing_and_counts_nothing_twice(store, 
     if on.startswith("local"):
         assert carried.lost >= 2
         assert any("a batch was lost: its process ended" in note for note in carried.notes)
+    else:
+        gone = [note for note in carried.notes if " is gone; " in note]
+        assert gone, carried.notes
+        assert all(re.fullmatch(GONE, note) for note in gone), gone
 
 
 @needs_processes
@@ -222,6 +229,29 @@ def test_a_runner_that_is_killed_leaves_no_processes_and_the_next_goes_on(store,
     assert carried.kept > 0
     assert carried.kept + carried.done == 400
     assert store.rows(plan=carried.plan).height == 400
+
+
+@needs_processes
+def test_workers_that_end_while_they_are_stopped_leave_no_traceback(monkeypatch):
+    """SIGTERM to a group of processes ends them at once, as the runner has them hand work back."""
+    thrown = []
+    monkeypatch.setattr(threading, "excepthook", thrown.append)
+    executor = opened("local:1")
+    for seconds in (60, 0, 0):
+        executor.submit(time.sleep, seconds)
+    children = psutil.Process().children
+    give_up = time.monotonic() + 60
+    while not (workers := [each for each in children() if "spawn_main" in " ".join(each.cmdline())]):
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    executor.stop()
+    workers[-1].terminate()
+    ended = []
+    while executor.busy and time.monotonic() < give_up:
+        ended += executor.ended(0.2)
+    executor.close()
+    assert thrown == []
+    assert [each.lost for each in ended] == ["its process ended"] * 3
 
 
 @needs_processes
@@ -399,10 +429,19 @@ def test_workers_of_other_sources_alone_end_the_work_with_the_reason(store, monk
         carry(MadePlan(3), store, "local:1")
 
 
-@pytest.mark.parametrize("text", ["remote", "local:0", "local:many", "http://a:1", "ssh:"])
+@pytest.mark.parametrize(
+    "text",
+    ["remote", "local:0", "local:", "local:many", "http://a:1", "tcp://a", "tcp://:8786", "ssh:", "ssh:,"],
+)
 def test_an_executor_that_there_is_not_is_refused_with_those_that_there_are(text):
     with pytest.raises(InputError, match=r"--on .*: write"):
         opened(text)
+
+
+def test_an_executor_that_there_is_not_is_refused_where_nothing_is_left_to_do(store):
+    carry(MadePlan(3), store)
+    with pytest.raises(InputError, match=r"--on remote: write"):
+        carry(MadePlan(3), store, "remote")
 
 
 def test_the_page_of_a_scheduler_that_is_told_is_there(dask):

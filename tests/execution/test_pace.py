@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dates
+import itertools
 import math
 import random
 import time
@@ -11,7 +12,8 @@ import polars as pl
 import pytest
 
 from execution_plans import MadePlan
-from weirlab.execution import State, batches, carry
+from weirlab.execution import State, batches, carry, runner
+from weirlab.execution.executors import Ended
 from weirlab.execution.pace import Pace
 from weirlab.stats import mean_interval
 from weirlab.store import Store
@@ -51,6 +53,37 @@ def test_what_was_before_a_jump_of_the_clock_does_not_count():
         assert rate == pytest.approx(5)
 
 
+class Late:
+    """Two workers that need a hundred seconds until they begin, and one for a batch."""
+
+    workers, per_worker, batch_s, dashboard = 2, 1, 10.0, ""
+
+    def __init__(self, clock):
+        self.clock, self.waiting, self.tokens = clock, [], itertools.count()
+
+    busy = property(lambda self: bool(self.waiting))
+
+    def submit(self, function, batch):
+        self.waiting.append(Ended(next(self.tokens), value=function(batch, own_process=False)))
+        return self.waiting[-1].token
+
+    def ended(self, timeout_s):
+        one = self.waiting.pop(0)
+        self.clock.now += 50.0 if one.token < self.workers else 0.5
+        return [one]
+
+
+def test_the_time_until_workers_begin_is_no_part_of_the_rate(tmp_path, monkeypatch):
+    clock, shown = Clock(), Shown()
+    monkeypatch.setattr(runner, "Pace", lambda: Pace(clock))
+    monkeypatch.setattr(runner, "_DETAIL_S", 0.0)
+    monkeypatch.setattr(runner, "_LEAST_S", 0.0)
+    carry(MadePlan(500), Store.open(tmp_path, create=True), Late(clock), progress=shown)
+    rates = [state.rate_per_s for state in shown.states if state.rate_per_s is not None]
+    assert len(rates) > 5
+    assert min(rates) > 1, "as if a worker had needed a second for a run"
+
+
 def test_a_state_reads_as_a_sentence():
     state = State(done=1234, planned=20064, failed=3, rate_per_s=12.0, left_s=1569.0, remark="widest ±3 %")
     assert str(state) == "1 234 of 20 064 runs, 3 failed, 12 a second, 26 min left, widest ±3 %"
@@ -87,6 +120,13 @@ def test_the_widest_interval_is_that_of_the_means():
     assert found[1:] == (measure, point)
     assert math.isclose(found[0], half, rel_tol=1e-9)
     assert intervals.remark().startswith("widest interval ±")
+
+
+def test_an_interval_wider_than_its_mean_is_written_without_an_exponent():
+    intervals = Intervals()
+    for value in (0.0, 0.0, 0.0, 3.0):
+        intervals.read(pl.DataFrame([{"point": 0, "measures": [{"measure": "loss", "value": value}]}]))
+    assert intervals.remark() == "widest interval ±318 % (loss, point 0)"
 
 
 class Shown:

@@ -72,7 +72,7 @@ def test_searches_that_a_store_has_are_not_made_again(tmp_path, monkeypatch):
 def test_a_search_without_a_study_and_one_of_real_hosts_are_made_here(tmp_path):
     with pytest.raises(InputError, match="a section 'study' makes several"):
         weirlab.search(searches().assign({"study": None}), out=tmp_path / "a", on="local:2")
-    with pytest.raises((InputError, ScenarioError), match="measured where it stands"):
+    with pytest.raises((InputError, ScenarioError), match="measured on this machine"):
         weirlab.search("router-sizes", out=tmp_path / "b", on="local:2")
 
 
@@ -95,5 +95,5 @@ def test_a_measurement_that_failed_is_kept_as_failed(tmp_path):
     assert len(set(seeds)) == len(seeds)
     assert json.loads(json.dumps(plan.document())) == plan.document()
     assert store.rows(plan="x").is_empty()
-    with pytest.raises(InputError, match="measured where it stands"):
+    with pytest.raises(InputError, match="measured on this machine"):
         CampaignPlan(load("bulk-cern"))

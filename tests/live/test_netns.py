@@ -15,8 +15,8 @@ import pytest
 from weirlab.errors import InputError, MissingCapability
 from weirlab.searches import ControlledSearch, Irregularity, LoadRange, SearchGoal, run_search
 from weirlab.searches.binary import Binary
-from weirlab.testbed.linux_router import RECEIVER
-from weirlab.testbed.netns import PORT, NetnsTestbed, Placement
+from weirlab.testbed.linux_router import RECEIVER, Placement
+from weirlab.testbed.netns import PORT, NetnsTestbed
 
 pytestmark = pytest.mark.live
 

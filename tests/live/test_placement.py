@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weirlab.errors import MissingCapability
-from weirlab.testbed.netns import Placement
+from weirlab.testbed.linux_router import Placement
 
 
 def test_on_one_cpu_the_router_works_for_the_sender():

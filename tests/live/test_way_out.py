@@ -146,12 +146,13 @@ os.rename(sys.argv[1] + ".new", sys.argv[1])
 LOW_PORTS = 1 << 10
 """CAP_NET_BIND_SERVICE. Source: Linux, capabilities(7)"""
 CAPABILITIES = """
-import os, pathlib
+import contextlib, os, pathlib
 for place in pathlib.Path("/proc").glob("[0-9]*"):
-    status = dict(line.split(":", 1) for line in (place / "status").read_text().splitlines())
-    words = (place / "cmdline").read_bytes().split(b"\\0")
-    if words[0].endswith(b"slirp4netns") and int(status["PPid"]) == os.getppid():
-        print(status["CapEff"].strip())
+    with contextlib.suppress(OSError):  # processes of others end while this looks
+        words = (place / "cmdline").read_bytes().split(b"\\0")
+        status = dict(line.split(":", 1) for line in (place / "status").read_text().splitlines())
+        if words[0].endswith(b"slirp4netns") and int(status["PPid"]) == os.getppid():
+            print(status["CapEff"].strip())
 """
 
 

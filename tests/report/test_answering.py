@@ -12,6 +12,7 @@ import weirlab
 from browsing import in_browser
 from weirlab.plots.interactive import interactive
 from weirlab.report import write_report
+from weirlab.report.page import Column, Page, Table
 from weirlab.scenario import loads
 
 STATIC = Path(weirlab.__file__).parent / "report" / "static"
@@ -158,7 +159,7 @@ class TestTables:
     def test_a_heading_sorts_by_numbers_both_ways_and_says_so(self, opened):
         page = opened()
         table = page.locator("table", has_text="Ports, those with most drops first")
-        heading = table.locator("thead th", has_text="mean queue")
+        heading = table.locator("thead th", has_text="sent")
 
         def column():
             place = heading.evaluate("each => each.cellIndex")
@@ -171,6 +172,22 @@ class TestTables:
         heading.locator("button").press("Enter")
         assert column() == sorted(column(), reverse=True)
         assert len(column()) > 3
+
+    def test_cells_with_units_of_their_own_are_sorted_by_what_they_are(self, open_page, tmp_path):
+        columns = [Column("window", numeric=False), Column("held"), Column("rate")]
+        held = ["27.53 µs", "1.464 ms", "900 ns", "0", "2 s", "–"]
+        windows = ["4 MB", "100 kB", "64 B", "1 GB", "12 MB", "1.5 MB"]
+        rates = ["3 Gbit/s", "20 Mbit/s", "1 000 Mbit/s", "5 hosts", "7", "< 8 kbit/s"]
+        table = Table("t", columns, [list(row) for row in zip(windows, held, rates, strict=True)])
+        page = open_page(Page("p", "Run", "", [table], []).write(tmp_path / "page.html"))
+
+        def column(place):
+            page.locator("th button").nth(place - 1).click()
+            return page.locator(f"tbody tr :nth-child({place})").all_inner_texts()
+
+        assert column(1) == ["64 B", "100 kB", "1.5 MB", "4 MB", "12 MB", "1 GB"]
+        assert column(2) == ["0", "900 ns", "27.53 µs", "1.464 ms", "2 s", "–"]
+        assert column(3) == ["5 hosts", "7", "< 8 kbit/s", "20 Mbit/s", "1 000 Mbit/s", "3 Gbit/s"]
 
     def test_a_filter_keeps_the_rows_that_have_all_words(self, opened):
         page = opened()

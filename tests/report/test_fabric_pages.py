@@ -8,7 +8,9 @@ import pytest
 
 import weirlab
 from weirlab.plots.messages import by_size, message_plots
+from weirlab.plots.series import flow_control_plots, port_plots
 from weirlab.records import Records
+from weirlab.report.network import series
 from weirlab.report.run import run_page
 from weirlab.results import Manifest
 
@@ -52,6 +54,69 @@ def test_the_picture_of_the_network_colours_what_flow_control_held_and_says_why(
     assert data["holds"][str(victim)].endswith("mostly because of level1-0->level2-0")
 
 
+def test_the_picture_plays_the_holds_of_a_class_in_the_interval_in_which_they_were(held):
+    result, _ = held
+    port = dict(result.records["port_names"].select("name", "port").iter_rows())["host-3->level1-0"]
+    steps = series(result.records)
+    rows = result.records["hold_intervals"].filter(port=port)
+    expected = dict(zip(rows["t_ps"], (rows["held_ps"] / 2e4).round(), strict=True))
+    played = steps.paused[steps.ports.index(port)].tolist()
+    assert played == [expected.get(end, 0) for end in steps.ends_ps]
+    assert (min(played[3:]), max(played)) == (0, 1000), "not held at times, and for whole intervals"
+
+
+def test_holds_and_buffers_over_time_add_up_to_their_totals(held):
+    records = held[0].records
+    holds = records["hold_intervals"].group_by("port", "class").agg(sum=pl.col("held_ps").sum())
+    both = records["holds"].join(holds, on=["port", "class"], how="full")
+    assert both.height == 4
+    assert both.get_column("sum").to_list() == both.get_column("held_ps").to_list()
+    whole = records["pool_names"].filter(part="whole").join(records["pool_intervals"], on="pool")
+    sums = whole.group_by("switch", maintain_order=True).agg(
+        pl.col("max_bytes").max(), pl.col("byte_ps").sum()
+    )
+    totals = records["buffers"].select("max_bytes", "byte_ps")
+    assert sums.get_column("max_bytes").to_list() == totals.get_column("max_bytes").to_list()
+    assert sums.get_column("byte_ps").to_list() == pytest.approx(totals.get_column("byte_ps").to_list())
+    parts = records["pool_intervals"].join(records["pool_names"], on="pool").filter(switch="level1-0")
+    inside = (
+        parts.filter(pl.col("part").is_in(["headroom", "ingress"]))
+        .group_by("t_ps")
+        .agg(pl.col("bytes").sum())
+    )
+    around = parts.filter(part="whole").join(inside, on="t_ps", suffix="_inside")
+    reserved = 5 * 4000 * 2
+    assert (around["bytes"] >= around["bytes_inside"]).all()
+    assert (around["bytes"] <= around["bytes_inside"] + reserved).all()
+
+
+def test_the_fullest_buffer_its_pools_and_the_holds_are_drawn_over_time(held):
+    records = held[0].records
+    pools, holds = flow_control_plots(records)
+    assert pools.name == "pools"
+    assert "level1-0" in pools.title, "no other buffer held anything for a while"
+    assert "all that waits, headroom and ingress, class 3" in pools.description
+    assert holds.name == "held"
+    assert "host-3->level1-0, class 3" in holds.description
+    assert flow_control_plots(Records({name: records[name] for name in ("intervals", "port_names")})) == []
+
+
+def test_paused_links_are_drawn_without_classes():
+    records = weirlab.run(
+        "pause-victim", assign={"measure": {}, "record": {"all": {"queue": "*->*", "every": "50 us"}}}
+    ).records
+    (holds,) = flow_control_plots(records)
+    assert holds.name == "held"
+    assert "class" not in holds.description
+
+
+def test_queues_of_switches_are_not_hidden_by_the_backlog_of_hosts(held):
+    queues = {plot.name: plot for plot in port_plots(held[0].records) if plot.name.endswith("queue")}
+    assert list(queues) == ["port-queue", "host-queue"]
+    assert "host-0->" not in queues["port-queue"].description
+    assert "level1" not in queues["host-queue"].description.replace("->level1", "")
+
+
 def test_messages_stand_in_ranges_of_length_and_those_that_have_not_ended_count_as_slowest():
     count = 400
     rows = pl.DataFrame(
@@ -76,7 +141,30 @@ def test_messages_stand_in_ranges_of_length_and_those_that_have_not_ended_count_
     assert (long["unfinished"], long["median"], long["tail"]) == (200, None, None)
     assert [plot.name for plot in message_plots(records)] == ["message-slowdown", "message-time"]
     few = Records({"messages": rows.head(50), "traffic_names": names})
+    assert message_plots(few) == [], "one point of one length says no more than its table"
     assert by_size(few)["tail"].to_list() == [None]
+
+
+def test_a_percentile_of_replicates_has_the_interval_of_their_mean_and_that_of_one_run_has_none():
+    def messages(*slowdowns):
+        count = 120
+        rows = pl.DataFrame(
+            {
+                "replicate": [replicate for replicate in range(len(slowdowns)) for _ in range(count)],
+                "traffic": 0,
+                "size_bytes": 1000,
+                "start_ps": 0,
+                "delivered_ps": [1000 * slowdown for slowdown in slowdowns for _ in range(count)],
+                "ideal_ps": 1000,
+            }
+        )
+        return Records({"messages": rows, "traffic_names": pl.DataFrame({"traffic": [0], "name": ["web"]})})
+
+    (row,) = by_size(messages(2, 4)).iter_rows(named=True)
+    # t of one degree of freedom at 97.5 % times sqrt(2) / sqrt(2).
+    assert row["median_half"] == row["tail_half"] == pytest.approx(12.706, rel=1e-4)
+    assert row["tail_ps_half"] == pytest.approx(12706, rel=1e-4)
+    assert by_size(messages(3))["median_half"].to_list() == [None]
 
 
 def test_a_queue_that_notifies_senders_is_drawn_above_its_set_point(tmp_path):

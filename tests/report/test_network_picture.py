@@ -346,6 +346,12 @@ def test_a_flow_with_a_series_has_what_was_delivered_of_it():
     assert known.ports[hot["ports"][-1]].target == "host-0"
 
 
+def test_hosts_of_a_collective_operation_send():
+    run = weirlab.run("all-reduce", assign={"run.duration": "300 us", "measure": {}})
+    (section,) = network.network_sections(run)
+    assert len(re.findall(r'class="[^"]*\bsender\b', section.blocks[0].svg)) == 16
+
+
 def test_data_cannot_end_the_script_that_holds_it(ran):
     found = network.network_sections(ran)[0].blocks[0]
     assert "<" not in found.data

@@ -118,3 +118,9 @@ def test_every_level_has_its_text_where_there_is_room(zero):
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", plot.svg())
     first = "0.0005" if zero is None else "0"
     assert {first, "0.001", "0.002", "0.005", "0.01", "0.02", "0.05"} <= set(texts[: texts.index("gain")])
+
+
+def test_a_line_has_one_entry_in_the_legend_of_a_screen():
+    vega = drawn(lines=[Line("flat", [[(0.1, 0.01), (0.9, 0.01)]])]).answering().vega
+    legends = [legend for legend in vega["legends"] if legend.get("symbolType") == "stroke"]
+    assert len(legends) == 1

@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 from weirlab.errors import MissingCapability
-from weirlab.plots.series import FINE, POINTS, SERIES, delay_plots, delivery_plots, port_plots
+from weirlab.plots.envelopes import FINE, POINTS, SERIES
+from weirlab.plots.series import delay_plots, delivery_plots, port_plots
 from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import (
     DARK,
@@ -53,7 +54,7 @@ def test_a_long_series_becomes_an_envelope_that_says_so(records):
     plot = by_name(port_plots(made))["port-rate"]
     rows = [row for row in data_of(plot) if "mean" in row]
     assert len(rows) <= POINTS + 1
-    assert "Each point stands for 63 intervals of 1 ms" in plot.note
+    assert "Each point represents 63 intervals of 1 ms" in plot.note
     intervals = made["intervals"]
     rate = (intervals["bytes"] + intervals["frames"] * 20) * 8 / 1e-3 / 1e9
     assert max(row["high"] for row in rows) == pytest.approx(rate.max())
@@ -67,7 +68,7 @@ def test_a_closer_look_at_a_long_series_has_many_more_points_and_every_extreme(r
     closer = plot.closer
     assert sum(closer["counts"]) <= FINE
     assert (
-        "Each point stands for 188 intervals of 1 ms; on screen, a closer look shows 2 of them." in plot.note
+        "Each point represents 188 intervals of 1 ms; on screen, a closer look shows 2 of them." in plot.note
     )
     raw = zlib.decompress(b64decode(closer["packed"]))
     count = sum(closer["counts"])
@@ -143,6 +144,20 @@ def test_the_share_of_longer_delays_falls_from_one(records):
         assert 0 < shares[-1] <= shares[0] <= 1
 
 
+def test_delays_are_drawn_from_where_their_share_can_be_seen_to_fall():
+    frames = {1_000: 3, 100_000: 9_000, 103_000: 997}
+    delays = pl.DataFrame(
+        {"flow": 0, "low_ps": high, "high_ps": high, "frames": count} for high, count in frames.items()
+    )
+    named = {
+        "flow_names": pl.DataFrame({"flow": [0], "traffic": [0]}),
+        "traffic_names": pl.DataFrame({"traffic": [0], "name": ["load"]}),
+    }
+    (plot,) = delay_plots(Records({"delays": delays, **named}))
+    assert [row["delay"] for row in data_of(plot)] == pytest.approx([90, 100, 103])
+    assert "99.9 %" in plot.note
+
+
 def test_parts_of_plots_on_one_page_have_names_of_their_own():
     chart = (
         altair().Chart(pl.DataFrame({"x": [1, 2], "z": [1.0, 9.0]})).mark_rect().encode(x="x:O", color="z:Q")
@@ -212,7 +227,7 @@ def test_quantities_are_shown_in_a_unit_of_their_size(largest, kind, unit):
 
 def test_a_missing_package_is_a_message_that_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(MissingCapability, match=r"need Altair.*pip install '\.\[report\]'"):
+    with pytest.raises(MissingCapability, match=r"need Altair.*pip install -e '\.\[report\]'"):
         altair()
     monkeypatch.undo()
     chart = altair().Chart(pl.DataFrame({"x": [1.0]})).mark_point().encode(x="x:Q")
@@ -314,6 +329,16 @@ def test_a_point_with_an_irregular_result_is_ringed_and_bars_are_named_only_wher
     assert ", irregular" not in plain.svg()
 
 
+def test_the_marks_at_the_ends_of_an_axis_of_numbers_are_seen_whole():
+    points = pl.DataFrame({"point": [0, 1, 2], "load": ["0 %", "50 %", "100 %"]})
+    measures = pl.DataFrame(
+        {"point": [0, 1, 2], "measure": "loss", "replicate": 0, "value": [0.1, 0.2, 0.3], "unit": "1"}
+    )
+    (plot,) = effect_plots(points, measures, ["load"])
+    low, high = plot.spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert low < 0 < 100 < high
+
+
 def study_of(counts):
     """Points and measures of a study with so many levels of each factor, two replicates each."""
     levels = list(itertools.product(*(range(count) for count in counts.values())))
@@ -359,6 +384,23 @@ def test_an_interval_that_dwarfs_all_means_is_cut_and_said_to_be():
     assert "longer than drawn" in plot.note
     measures = measures.with_columns(value=pl.col("point") + 0.01 * pl.col("replicate"))
     (plot,) = effect_plots(points, measures, ["kind"])
+    assert "longer than drawn" not in plot.note
+
+
+def test_a_picture_of_differences_shows_zero_and_whole_intervals():
+    points = pl.DataFrame({"point": [0, 1], "kind": ["a", "b"]})
+    values = {0: (2.0, 2.2, 2.4), 1: (3.0, 4.0, 3.1)}
+    measures = pl.DataFrame(
+        [
+            {"point": point, "measure": "apart", "replicate": replicate, "value": value, "unit": "1"}
+            for point, several in values.items()
+            for replicate, value in enumerate(several)
+        ]
+    )
+    (plot,) = effect_plots(points, measures, ["kind"], zero=True)
+    rows = [row for row in data_of(plot) if "low" in row]
+    low, high = plot.spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    assert low <= min(0.0, *(row["low"] for row in rows)) < max(row["high"] for row in rows) <= high
     assert "longer than drawn" not in plot.note
 
 

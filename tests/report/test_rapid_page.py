@@ -164,8 +164,10 @@ def test_counters_that_do_not_add_up_are_found():
 
 def test_the_page_has_the_findings_the_gaps_and_the_plots(tmp_path):
     page, plots = page_of(made(**FLAWED), tmp_path)
-    for words in ("Rapid to 192.0.2.7:8642", "ramp-lost", "Gaps achieved less asked for", "timeout", "p50"):
+    for words in ("Rapid to 192.0.2.7:8642", "ramp-lost", "Achieved minus requested gaps", "timeout", "p50"):
         assert words in page
+    story = page.split('<p class="story">')[1].split("</p>")[0]
+    assert "Found: ramp-lost (I), no-excursion (II), over-estimation (III), tail-spill (IV)." in story
     assert "No losses were repaired." not in page
     assert plots == {"rate", "estimates", "streams", "gaps", "round-trips"}
 

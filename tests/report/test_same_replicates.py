@@ -38,6 +38,13 @@ def test_a_study_says_that_nothing_is_random_where_all_points_repeat_themselves(
     assert (SAME in result.summary()) == said
 
 
+def test_a_study_says_how_many_points_repeat_themselves_where_others_do_not():
+    factors = "study: {factors: {traffic.load.source.kind: [constant, poisson]}}\n"
+    summary = weirlab.study(loads(SCENARIO + factors), replicates=3).summary()
+    assert "At 1 of 2 points all replicates are the same: their intervals say nothing." in summary
+    assert SAME not in summary
+
+
 def test_differences_without_chance_are_exact(tmp_path):
     loads_by_name = {"before": "60 %", "after": "65 %", "again": "60 %"}
     for name, load in loads_by_name.items():

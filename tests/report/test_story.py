@@ -29,7 +29,7 @@ def test_a_run_tells_what_was_lost_where_how_much_was_asked_and_how_long_frames_
     assert lost.startswith("48.6 % of the frames were lost")
     row = incast.records.named("ports").filter(port_name="switch-0->host-4").row(0, named=True)
     asked = 8 * (row["bytes"] + row["dropped_bytes"]) / 10e9 / 10e-3 * 100  # no framing here
-    assert port.startswith(f"switch-0->host-4 was asked for {asked:.3g} % of its rate")
+    assert port.startswith(f"switch-0->host-4 was offered {asked:.3g} % of its rate")
     assert "150 kB at most, 120 µs at its rate" in port
     assert "all of the drops were there" in port
     flows = incast.records["flows"]
@@ -42,6 +42,15 @@ def test_a_run_tells_what_was_lost_where_how_much_was_asked_and_how_long_frames_
     assert flows["delay_max_ps"].max() / 1e6 == pytest.approx(
         float(re.search(r"at most ([\d.]+)", delays)[1]), 1e-3
     )
+
+
+def test_drops_in_limiters_of_hosts_are_not_said_to_be_where_the_queue_is():
+    run = weirlab.run("bcn-stop", assign={"run.duration": "5 ms", "measure": {}})
+    (said,) = [each for each in run_story(run.records, run.scenario) if "was offered" in each]
+    causes = dict(run.records.named("drops").group_by("cause_name").agg(pl.col("frames").sum()).iter_rows())
+    share = causes["queue-full"] / sum(causes.values())
+    assert share < 0.1
+    assert said.endswith(f"{100 * share:.3g} % of the drops were there, most at hosts.")
 
 
 def test_the_tail_is_told_only_where_the_delays_of_all_flows_were_recorded():
@@ -123,7 +132,7 @@ def test_a_port_that_dropped_nothing_is_told_by_what_it_carried_not_by_what_it_w
     end_s = run.records["runs"]["end_ps"].item() / 1e12
     carried = 8 * (row["bytes"] + row["frames"] * row["framing_bytes"]) / row["rate_bps"] / end_s * 100
     assert said[1].startswith(
-        f"The longest queue was at switch-0->host-0, which carried {carried:.3g} % of its rate"
+        f"The longest queue of a switch was at switch-0->host-0, which carried {carried:.3g} % of its rate"
     )
 
 

@@ -5,9 +5,9 @@ import pytest
 
 from weirlab.evaluation import evaluate, summary
 from weirlab.measures.rows import frame_counts
-from weirlab.report.page import half_width_text, percent
+from weirlab.report.page import half_width_text, percent, typeset
 from weirlab.report.run import measure_table, traffic_table
-from weirlab.report.shared import display_unit, time_text
+from weirlab.report.shared import display_unit, quantities, time_text
 from weirlab.runs import run, simulate
 from weirlab.scenario import loads
 
@@ -94,3 +94,19 @@ def test_what_replicates_differ_by_in_their_last_digits_is_no_interval() -> None
     assert half_width_text(94.913, 1.234) == "± 1.2"
     assert half_width_text(0.0, 1e-20) == "± 1.0e-20"
     assert half_width_text(1.0, float("nan")) == "± –", "no interval is not one without width"
+
+
+def test_small_values_next_to_large_ones_have_units_of_their_own() -> None:
+    unit, (queues,) = quantities("bytes", [8.4e6, 9661.0, 1.0, 0.0, None, float("nan")])
+    assert (unit, queues) == ("", ["8.400 MB", "9.661 kB", "1 B", "0", "–", "–"])
+    unit, (least, most) = quantities("time", [4.5e6, 5e6], [2e9, 7e8])
+    assert (unit, least[0], most) == ("ms", "0.004500", ["2", "0.7000"])
+    assert quantities("time", [None], []) == ("s", [["–"], []])
+
+
+def test_sentences_have_numbers_as_tables_have_them() -> None:
+    said = "461 of 4,895 packets (9.42%) came 1,234,567 us late; ports 1,2 and 12,3456 are names, %s no share"
+    assert typeset(said) == (
+        "461 of 4\u202f895 packets (9.42 %) came 1\u202f234\u202f567 µs late; "
+        "ports 1,2 and 12,3456 are names, %s no share"
+    )

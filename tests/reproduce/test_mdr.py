@@ -8,13 +8,11 @@ import polars as pl
 import pytest
 
 from weirlab.execution.mapping import mapped
-from weirlab.reproductions import Effort, Findings, Verdict
-from weirlab.reproductions import mdr as study
+from weirlab.reproductions import Effort, Findings, Verdict, mdr as study
 from weirlab.reproductions.judging import constants
 from weirlab.reproductions.mdr import phases, tables
 from weirlab.reproductions.mdr.claims import STATEMENTS, Time, published_view
-from weirlab.reproductions.mdr.graphs import CASES as GRAPHS
-from weirlab.reproductions.mdr.graphs import read_graph, trial_table
+from weirlab.reproductions.mdr.graphs import CASES as GRAPHS, read_graph, trial_table
 from weirlab.reproductions.mdr.searches import (
     ALGORITHMS,
     DEVICES,

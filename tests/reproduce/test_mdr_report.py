@@ -9,8 +9,7 @@ import pytest
 
 from weirlab.cli.app import execute
 from weirlab.report import write_report
-from weirlab.reproductions import Findings
-from weirlab.reproductions import mdr as study
+from weirlab.reproductions import Findings, mdr as study
 
 
 @pytest.fixture

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
+from weirlab import spec as core
 from weirlab.analysis.notes import notes_of
 from weirlab.errors import ScenarioError
+from weirlab.fields.base import kind_of
 from weirlab.scenario import loads
+from weirlab.scenario.network.aqm import AnyAqm, AnyManaged, AnyManagedClass
 from weirlab.scenario.network.path import line_spec, path_plan
 
 FILE = """weirlab: 1
@@ -32,6 +35,12 @@ def complaints(queue: str, more: str = "") -> list[str]:
     with pytest.raises(ScenarioError) as caught:
         loads(FILE.replace("QUEUE", queue) + more).resolve()
     return [f"{problem.path}: {problem.message}" for problem in caught.value.problems]
+
+
+def test_scenarios_have_every_management_of_the_core_at_ports_classes_and_lines() -> None:
+    of_core = {get_type_hints(each)["kind"].__args__[0] for each in get_args(core.Aqm)} - {"custom"}
+    for union in (get_args(AnyAqm)[0], AnyManaged, AnyManagedClass):
+        assert {kind_of(each) for each in get_args(union)} == of_core
 
 
 def test_a_queue_has_the_defaults_of_its_rfc() -> None:

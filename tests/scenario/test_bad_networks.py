@@ -53,7 +53,7 @@ GRAPHS = {
     ),
     "three sides": (
         "{kind: graph, link: {rate: 1 Gbit/s}, nodes: {a: {kind: host}}, links: {l: {join: [a, a, a]}}}",
-        ["f.yaml:3:86: network.links.l.join: 3 items stand here; at most 2 may"],
+        ["f.yaml:3:86: network.links.l.join: 3 items are here; at most 2 may"],
     ),
     "more nodes than can be simulated": (
         "{kind: graph, link: {rate: 1 Gbit/s}, nodes: {a: {kind: host, count: 4000000000}}, links: {}}",

@@ -179,17 +179,20 @@ def disciplines(scenario: Scenario) -> dict[int, Any]:
 def test_queues_that_mark_for_dcqcn_keep_their_limits() -> None:
     queues = {"trunk": {"kind": "drop-tail", "at": "sw-0->sw-1", "limit": "300 frames"}}
     found = disciplines(loads(BASE + DCQCN, {"queues": queues}))
-    marking = {"k_min_bytes": 40_000, "k_max_bytes": 100_000, "p_max": 0.1}
+    marking = {"k_min_bytes": 40_000, "k_max_bytes": 100_000, "p_max": 0.1, "when": "arrival"}
     assert all(discipline["marking"] == marking for discipline in found.values())
     limits = [discipline["limit"] for discipline in found.values()]
     assert (limits.count({"frames": 300}), limits.count({"bytes": 150_000})) == (1, len(limits) - 1)
 
 
+MARKS = {"k_min": "30 kB", "when": "departure"}
+
+
 def test_queues_may_mark_by_themselves() -> None:
-    entry = {"kind": "drop-tail", "at": "sw-0->sw-1", "limit": "300 kB", "marking": {"k_min": "30 kB"}}
+    entry = {"kind": "drop-tail", "at": "sw-0->sw-1", "limit": "300 kB", "marking": MARKS}
     scenario = loads(BASE, {"queues": {"trunk": entry}})
     marked = [d["marking"] for d in disciplines(scenario).values() if d["marking"] is not None]
-    assert marked == [{"k_min_bytes": 30_000, "k_max_bytes": 30_000, "p_max": 1.0}]
+    assert marked == [{"k_min_bytes": 30_000, "k_max_bytes": 30_000, "p_max": 1.0, "when": "departure"}]
     assert loads(scenario.to_yaml()) == scenario
     dcqcn = loads(
         BASE, {"queues": {"trunk": entry}, "control": {"dcqcn": {"reaction_point": {"at": "@hosts"}}}}

@@ -129,7 +129,7 @@ def test_a_study_goes_through_all_combinations_before_the_next_point_of_any(tmp_
         ("2000 B .. 200000 B", "2000 B", "write a range such as"),
         ("2000 B .. 200000 B", "9 B .. 2 B", "the first end of a range is less than the second"),
         ("2000 B .. 200000 B", "1 kB .. 2 B", "both ends have one unit"),
-        ("2000 B .. 200000 B", "0 B .. 200 B", "a logarithmic range begins above 0"),
+        ("2000 B .. 200000 B", "0 B .. 200 B", "a logarithmic range starts above 0"),
         ("1 us .. 9 us", "1 us .. 9 parsec", "both ends have one unit"),
         ("1 us .. 9 us", "1 .. 9 parsec", "'parsec' is not a unit"),
         ("traffic.load.start:", "traffic.load.begin:", "unknown field"),

@@ -9,7 +9,10 @@ import jsonschema
 import pytest
 import yaml
 
-from weirlab.scenario import json_schema, loads
+from weirlab.errors import ScenarioError
+from weirlab.fields.base import kind_of
+from weirlab.measures.registry import MEASURES
+from weirlab.scenario import json_schema, load, loads
 from weirlab.scenario.file.document import parse
 from weirlab.scenario.reference import described_models, rewritten
 from weirlab.units import FrameRate, Rate, Size, Span
@@ -23,6 +26,12 @@ SCHEMA = jsonschema.Draft202012Validator(json_schema())
 
 def test_the_tables_are_those_of_the_models() -> None:
     assert rewritten(PAGE) == PAGE, "run: python -m weirlab.scenario.reference docs/scenarios.md"
+
+
+def test_the_page_of_measures_is_that_of_the_models() -> None:
+    page = (TOP / "docs/measures.md").read_text(encoding="utf-8")
+    assert rewritten(page) == page, "run: python -m weirlab.scenario.reference docs/measures.md"
+    assert [kind_of(each) for each in MEASURES if f"`{kind_of(each)}`" not in page] == []
 
 
 def test_every_model_of_a_scenario_is_described() -> None:
@@ -64,10 +73,22 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 5
 
 
-def test_the_complaints_on_the_page_are_those_of_the_loader() -> None:
-    # Their exact texts are tested with bad files; here, that the page quotes them.
+WRONG = """\
+weirlab: 1
+name: incast
+network: {kind: star, hosts: 5, link: {rate: 10, delay: 1 us}}
+queues:
+  egress: {at: "switch-0->*", kind: drop-tail, limit: 150 kB}
+traffic:
+  load:
+    source: {kind: poison, load: 49 %}
+run: {duration: 10 msec}
+"""
+
+
+def test_the_complaints_on_the_page_are_those_of_the_loader(tmp_path: Path) -> None:
     (quoted,) = re.findall(r"```text\n(incast.*?)```", PAGE, re.DOTALL)
-    for line in quoted.splitlines():
-        message = line.split(": ", 2)[2]
-        tests = (Path(__file__).parent / "test_bad_files.py").read_text()
-        assert message.split("; ")[0] in tests.replace('"\n        "', "")
+    (tmp_path / "incast.yaml").write_text(WRONG)
+    with pytest.raises(ScenarioError) as error:
+        load(tmp_path / "incast.yaml")
+    assert str(error.value).replace(f"{tmp_path}/", "").splitlines() == quoted.splitlines()

@@ -71,10 +71,10 @@ TRAPS = {
         "a: 1\n---\nb: 2\n",
         "f.yaml:2:1: a second document begins here; a file holds one scenario",
     ),
-    "a key twice": ("a: 1\nb: 2\na: 3\n", "f.yaml:3:1: 'a' stands here twice; first in line 1"),
+    "a key twice": ("a: 1\nb: 2\na: 3\n", "f.yaml:3:1: 'a' is here twice; first in line 1"),
     "a key twice in a nested mapping": (
         "a: {x: 1, x: 2}\n",
-        "f.yaml:1:11: 'x' stands here twice; first in line 1",
+        "f.yaml:1:11: 'x' is here twice; first in line 1",
     ),
     "a list as a key": ("? [x]\n: 1\n", "f.yaml:1:3: a name is expected here, not a list or a mapping"),
     "a merge key": (
@@ -86,7 +86,7 @@ TRAPS = {
         "a: !!python/object/apply:eval [x]\n",
         "f.yaml:1:4: tags such as 'tag:yaml.org,2002:python/object/apply:eval' are not used in scenarios",
     ),
-    "a tab": ("a:\n\tb: 1\n", "f.yaml:2:1: a tab stands here; indent with spaces"),
+    "a tab": ("a:\n\tb: 1\n", "f.yaml:2:1: there is a tab; indent with spaces"),
     "an unquoted group": (
         "from: @hosts\n",
         "f.yaml:1:7: text that begins with '@' needs quotes, such as \"@...\"",
@@ -99,10 +99,10 @@ TRAPS = {
         "at: *all\n",
         "f.yaml:1:5: there is no anchor '&all' above; text that begins with '*' needs quotes",
     ),
-    "an anchor inside itself": ("a: &x [*x]\n", "f.yaml:1:8: '*x' stands inside itself"),
+    "an anchor inside itself": ("a: &x [*x]\n", "f.yaml:1:8: '*x' contains itself"),
     "unquoted brackets in a list": (
         "join: [ep-[0-3], es]\n",
-        "f.yaml:1:11: '[' cannot stand inside the list [...] that begins in line 1; "
+        "f.yaml:1:11: '[' is not possible inside the list [...] that begins in line 1; "
         "put quotes around text that begins with one of @ * & % ! ` or holds [ ] { } , : #",
     ),
     "an open mapping": (
@@ -112,9 +112,9 @@ TRAPS = {
     "an open quote": ("a: 'x\n", "f.yaml:2:1: the file ends inside the quoted text that begins in line 1"),
     "a line that is indented too far": (
         "a: 1\n  b: 2\n",
-        "f.yaml:2:4: a ':' stands where none can be; check the indentation and the lines before",
+        "f.yaml:2:4: a ':' is not possible here; check the indentation and the lines before",
     ),
-    "a control character": ("a: x\x07\n", "f.yaml:1:5: the character '\\x07' cannot stand in a text file"),
+    "a control character": ("a: x\x07\n", "f.yaml:1:5: the character '\\x07' is not possible in a text file"),
 }
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
+from hypothesis import event, given, settings, strategies as st
 
 from scenario.strategies import scenarios
 from weirlab import _core

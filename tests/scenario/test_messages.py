@@ -55,6 +55,15 @@ def test_an_incast_offers_its_load_of_all_hosts_together():
     assert source.gaps.mean_gap_ps == pytest.approx(6 * 100e3 * 8e12 / (0.02 * 8 * 100e9))
 
 
+def test_the_one_receiver_of_an_incast_may_be_among_the_senders():
+    line = "pattern: {kind: groups, senders: %d}"
+    ends = "    from: host-*\n    to: host-1\n"
+    (source,) = messages([line % 7, SOURCE], ends).arrivals.sources
+    assert source.senders == 7
+    with pytest.raises(ScenarioError, match=r"at most 7 of the hosts in 'from' can send .* \(got 8\)"):
+        messages([line % 8, SOURCE], ends)
+
+
 def test_a_share_of_the_messages_stays_at_the_switch():
     drawn = messages(["pattern: {kind: local, share: 75 %}", SOURCE]).arrivals
     (near, far) = drawn.sources[0].to
@@ -217,7 +226,7 @@ BAD = {
     ),
     "streams": (
         ["pattern: {kind: uniform}", SOURCE, "streams: 4"],
-        "traffic.m.streams: each message has a connection of its own; leave this out",
+        "traffic.m.streams: each message has its own connection; leave this out",
     ),
 }
 
@@ -298,7 +307,7 @@ def test_faults_of_numbered_packets_are_reported_at_their_place(kind, more, plac
 def test_controllers_of_packets_do_not_go_over_tcp():
     text = HEAD + ENDS + "    pattern: {kind: uniform}\n    " + SOURCE + "\n" + TAIL
     found = problems(lambda: loads(text.replace("{kind: dctcp}", "{kind: hpcc}")))
-    assert any("transport.congestion_control: is told of each packet" in problem for problem in found), found
+    assert any("congestion_control: needs a report of each packet" in problem for problem in found), found
 
 
 def test_numbered_packets_carry_messages_alone():

@@ -78,6 +78,15 @@ def test_what_is_written_out_reads_back_as_the_same(scenario: Scenario) -> None:
     assert Scenario.model_validate(scenario.dump()) == scenario
 
 
+def test_entries_called_kind_keep_their_place_when_written_out(scenario: Scenario) -> None:
+    rule = {"kind": "drop-tail", "at": "switch-0->*", "limit": "1 kB"}
+    factor = {"long": {"run.duration": "20 ms"}, "as-is": {}}
+    queues = {"all": rule, "kind": {**rule, "limit": "2 kB"}}
+    named = scenario.assign({"queues": queues, "study.factors.kind": factor})
+    assert loads(named.to_yaml()) == named
+    assert loads(named.to_yaml()).resolve().spec_json == named.resolve().spec_json
+
+
 def test_levels_of_a_list_are_named_after_their_values(scenario: Scenario) -> None:
     assert scenario.study is not None
     factors = scenario.study.factors

@@ -4,11 +4,9 @@ import json
 import os
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from weirlab import _core
-from weirlab import spec as core
+from weirlab import _core, spec as core
 from weirlab.errors import InputError, ScenarioError
 from weirlab.scenario import load, loads
 from weirlab.scenario.network.path import line_spec, path_plan

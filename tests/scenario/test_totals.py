@@ -7,8 +7,12 @@ import pytest
 
 from weirlab import _core
 from weirlab.errors import ScenarioError
+from weirlab.evaluation import evaluate
+from weirlab.measures.rows import frame_sums
+from weirlab.runs import run, simulate
 from weirlab.scenario import loads
 from weirlab.scenario.resolve import resolve
+from weirlab.studies import RunsPlan
 
 SLOTTED = """\
 weirlab: 1
@@ -48,6 +52,32 @@ def test_every_level_of_a_study_needs_them():
     (complaint,) = complaints(SLOTTED.replace(", flows: false", "") + study)
     assert complaint.startswith("f.yaml:14:")
     assert complaint.endswith(REFUSED)
+
+
+PORTS = """\
+measure:
+  load: {kind: utilisation, of: "*->host-0"}
+  lost: {kind: drops, of: "*->*"}
+  full: {kind: drops, of: "*->*", cause: queue-full}
+study: {factors: {traffic.all.source.load: [40 %, 90 %]}}
+"""
+
+
+def test_a_study_that_asks_for_no_flow_finds_what_whole_runs_find():
+    lossy = (
+        SLOTTED.replace(", flows: false", "").replace(", pause: {scope: switch}", "").replace("1024 f", "4 f")
+    )
+    study = loads(lossy + PORTS)
+    point = RunsPlan(study, 1, 2).point(1)
+    whole = run(point.scenario, seed=1, replicates=2, threads=1)
+    values = evaluate(whole)
+    for replicate, row in enumerate(point.run([0, 1], lambda *_: None)):
+        assert row.counts == {name: frame_sums(whole.records)[replicate][name] for name in row.counts}
+        of_it = values.filter(pl.col("replicate") == replicate)
+        assert row.measures == of_it.select("measure", "value", "unit").to_dicts()
+        assert row.counts["dropped_frames"] > 0
+    assert len(whole.records["flows"]) == 2 * 12
+    assert len(simulate(point.scenario, [1], sums=True)["flows"]) == 4
 
 
 def test_a_measure_of_flows_needs_them():

@@ -190,5 +190,5 @@ def test_a_hint_says_where_to_begin_and_the_highest_load_is_not_tried_first():
 @pytest.mark.parametrize("kind", ["binary", "mdr"])
 def test_a_hint_that_the_algorithm_would_not_take_is_refused_with_its_place(kind):
     changed = {"search.goals.NDR.hint": "4 Mframe/s", "search.algorithm": {"kind": kind}}
-    with pytest.raises(ScenarioError, match=rf"search.goals.NDR.hint: {kind} begins at the highest load"):
+    with pytest.raises(ScenarioError, match=rf"search.goals.NDR.hint: {kind} starts at the highest load"):
         build(loads(TEXT, changed))

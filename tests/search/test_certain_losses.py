@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from weirlab.searches import ControlledSearch, Irregularity, LoadRange, SearchGoal, SearchResult
+from weirlab.searches import ControlledSearch, FoundRates, Irregularity, LoadRange, SearchGoal
 from weirlab.searches.binary import Binary
 from weirlab.searches.mdr import Mdr
 from weirlab.searches.mlr import Mlr
@@ -27,7 +27,7 @@ def search(algorithm: str, *goals: SearchGoal) -> ControlledSearch:
     return ControlledSearch(ALGORITHMS[algorithm](goals or GOALS, LOADS), frame_size_bytes=64)
 
 
-def finished(search: ControlledSearch, change=lambda trial: trial) -> SearchResult:
+def finished(search: ControlledSearch, change=lambda trial: trial) -> FoundRates:
     while (spec := search.ask()) is not None:
         assert len(search.trials) < 100
         search.tell(change(BED.trial(spec)))

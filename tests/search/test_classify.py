@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from MLRsearch.discrete_load import DiscreteLoad
 from MLRsearch.discrete_result import DiscreteResult
 from MLRsearch.discrete_width import DiscreteWidth

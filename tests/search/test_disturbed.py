@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from weirlab.searches import ControlledSearch, Irregularity, LoadRange, SearchGoal, SearchResult
+from weirlab.searches import ControlledSearch, FoundRates, Irregularity, LoadRange, SearchGoal
 from weirlab.searches.binary import Binary
 from weirlab.searches.disturbed import FREE_REPEATS, REPEATS_SHARE
 from weirlab.searches.weir import Weir
@@ -22,7 +22,7 @@ CAUSE = "the router waited 40 ms for its CPU, which others used"
 GOALS = [SearchGoal.ndr(duration_s=1.0, width=0.01), SearchGoal.pdr(0.005, duration_s=1.0, width=0.01)]
 
 
-def found(search: ControlledSearch, disturb: Callable[[Trial], Trial]) -> SearchResult:
+def found(search: ControlledSearch, disturb: Callable[[Trial], Trial]) -> FoundRates:
     """What a search finds on a device whose capacity is 2 Mframe/s and whose machine does this."""
     with_device = DeviceTestbed(Knee(capacity_fps=CAPACITY_FPS))
     while (spec := search.ask()) is not None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from weirlab.searches import ControlledSearch, Irregularity, LoadRange, SearchGoal
 from weirlab.searches.evidence import Evidence, Stationarity, clopper_pearson

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from weirlab.report.search_tables import half_texts
-from weirlab.searches import GoalResult, SearchGoal, SearchResult
+from weirlab.searches import FoundRates, GoalResult, SearchGoal
 from weirlab.searches.base import Irregularity
 from weirlab.searches.controller import Outcome
 from weirlab.searches.half import LEAST_UNDISTURBED, USABLE, HalfLoad, half_load
@@ -152,7 +152,7 @@ def test_a_load_beyond_the_tester_says_nothing() -> None:
 def text_of(seen: list[Outcome], *, regular: bool = False) -> str:
     reasons = {} if regular else {Irregularity.NO_UPPER_BOUND: ""}
     goal = GoalResult(goal=NDR, lower=None, upper=None, outcomes=seen, irregularities=reasons)
-    (text,) = half_texts(SearchResult([goal], trials=[each.trial for each in seen]))
+    (text,) = half_texts(FoundRates([goal], trials=[each.trial for each in seen]))
     return text
 
 
@@ -161,7 +161,7 @@ def test_an_interval_that_is_too_wide_is_no_estimate_and_says_what_to_do() -> No
     assert not half_load(NDR, seen).is_usable
     text = text_of(seen)
     assert text == (
-        "NDR, no best estimate: 2 trials do not say which load half of them pass. Allow more trials (a "
+        "NDR: no best estimate: 2 trials do not say which load half of them pass. Allow more trials (a "
         "longer time limit), and search again."
     )
     assert "about" not in text
@@ -177,7 +177,7 @@ def test_only_where_the_machine_disturbed_trials_other_programs_are_to_end() -> 
 
 def test_a_regular_search_of_few_trials_needs_no_estimate_and_no_remedy() -> None:
     seen = [outcome(load, passed=load < TRUE_FPS) for load in (1.5e5, 6e5)]
-    assert text_of(seen, regular=True) == ("NDR, 2 trials settled the rate; a best estimate would need more.")
+    assert text_of(seen, regular=True) == ("NDR: 2 trials settled the rate; a best estimate would need more.")
 
 
 @pytest.mark.parametrize(
@@ -216,5 +216,5 @@ def test_an_estimate_is_usable_up_to_twenty_per_cent(error: float, usable: bool)
 
 def test_an_estimate_is_written_with_its_error() -> None:
     text = text_of(walk(np.random.default_rng(3), 200.0, 40))
-    assert text.startswith("NDR, best estimate: half of the trials pass at about 3")
+    assert text.startswith("NDR: best estimate: half of the trials pass at about 3")
     assert " kframe/s ± " in text

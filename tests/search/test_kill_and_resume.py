@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from weirlab.searches import ControlledSearch, LoadRange, SearchGoal, SearchResult, run_search
+from weirlab.searches import ControlledSearch, FoundRates, LoadRange, SearchGoal, run_search
 from weirlab.searches.binary import Binary
 from weirlab.searches.controller import Controller
 from weirlab.searches.evidence import Stationarity
@@ -44,15 +44,15 @@ class Case:
     controller: Callable[[], Controller]
     device: Device = COLD
     tester_limit_fps: float = math.inf
-    does: Callable[[SearchResult], bool] = lambda _: True
+    does: Callable[[FoundRates], bool] = lambda _: True
     """Whether the undisturbed search did what this case is there for."""
 
 
-def has_made(purpose: str) -> Callable[[SearchResult], bool]:
+def has_made(purpose: str) -> Callable[[FoundRates], bool]:
     return lambda result: any(trial.spec.purpose == purpose for trial in result.trials)
 
 
-def found(stationarity: Stationarity) -> Callable[[SearchResult], bool]:
+def found(stationarity: Stationarity) -> Callable[[FoundRates], bool]:
     return lambda result: any(goal.evidence.stationarity is stationarity for goal in result.goals)
 
 
@@ -90,11 +90,11 @@ ALGORITHMS = ("binary", "mdr", "mlr", "weir", "weir, exceed ratio")
 KILL_POINTS = 9
 
 
-def stopped_early(result: SearchResult) -> bool:
+def stopped_early(result: FoundRates) -> bool:
     return any(trial.stopped_early for trial in result.trials)
 
 
-def searched(case: str, log: Path) -> SearchResult:
+def searched(case: str, log: Path) -> FoundRates:
     made = CASES[case]
     bed = DeviceTestbed(made.device, overhead_s=0.5, tester_limit_fps=made.tester_limit_fps)
     return run_search(ControlledSearch(made.controller(), frame_size_bytes=64), bed, log=log)

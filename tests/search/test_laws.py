@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from weirlab.searches import ControlledSearch, Irregularity, LoadRange, SearchGoal
 from weirlab.searches.binary import Binary

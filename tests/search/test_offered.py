@@ -1,4 +1,4 @@
-"""Rates are of what a device was offered; what was intended stands beside them."""
+"""Rates are of what a device was offered; what was intended stands next to them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from weirlab.report.search import result_json
 from weirlab.report.search_tables import goal_table
 from weirlab.scenario import loads as read
-from weirlab.searches import ControlledSearch, LoadRange, SearchGoal, SearchResult
+from weirlab.searches import ControlledSearch, FoundRates, LoadRange, SearchGoal
 from weirlab.searches.controlled import Unsent
 from weirlab.searches.weir import Weir
 from weirlab.testbed.base import Trial, TrialSpec
@@ -40,7 +40,7 @@ class Short(DeviceTestbed):
         return replace(made, spec=spec, intended_frames=round(made.intended_frames / SENT))
 
 
-def searched(unsent: Unsent = "excluded", loss_ratio: float = 0.0) -> SearchResult:
+def searched(unsent: Unsent = "excluded", loss_ratio: float = 0.0) -> FoundRates:
     goal = SearchGoal(name="NDR", loss_ratio=loss_ratio, width=0.005, duration_s=10.0)
     search = ControlledSearch(Weir([goal], LoadRange(2e4, 29.76e6)), frame_size_bytes=64, unsent=unsent)
     bed = Short(Knee(capacity_fps=7.3e6), overhead_s=0.43)

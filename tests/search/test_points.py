@@ -11,7 +11,7 @@ from weirlab.errors import InputError, ScenarioError
 from weirlab.report.search_points import evidence_tables, rate_table, terms_of_all
 from weirlab.scenario import loads
 from weirlab.searches import run_search
-from weirlab.searches.base import Bound, Ending, SearchResult
+from weirlab.searches.base import Bound, Ending, FoundRates
 from weirlab.searches.build import build
 from weirlab.searches.evidence import Stationarity
 from weirlab.searches.points import (
@@ -42,7 +42,7 @@ study:
 """
 
 
-def run(each: PointSearch, directory: Path) -> SearchResult:
+def run(each: PointSearch, directory: Path) -> FoundRates:
     bed = open_testbed(each.scenario)
     return run_search(build(each.scenario), bed, log=directory / "trials.jsonl")
 
@@ -109,7 +109,7 @@ def test_the_counts_of_each_direction_are_a_table_and_add_up_to_those_of_the_tri
                 assert rows["loss_ratio"].to_list() == [way.loss_ratio for way in bound.trial.per_direction]
 
 
-def _in_two_directions(result: SearchResult) -> SearchResult:
+def _in_two_directions(result: FoundRates) -> FoundRates:
     """The same result from a testbed that tells directions apart."""
 
     def divided(bound: Bound) -> Bound:
@@ -175,7 +175,7 @@ def test_a_study_that_was_interrupted_goes_on_without_repeating_a_trial(tmp_path
     searches = point_searches(loads(FILE))
     made = []
 
-    def counting(each: PointSearch, directory: Path) -> SearchResult:
+    def counting(each: PointSearch, directory: Path) -> FoundRates:
         def interrupt(progress):
             made.append(each.name) if progress.trial is not None else None
             if each is searches[2] and progress.trials == 3:

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from weirlab.errors import InputError
 from weirlab.report.search_tables import sweep_text
@@ -754,3 +753,21 @@ def test_of_the_trials_of_a_load_three_are_stopped_early_at_most_where_some_may_
     failing = Counter(trial.offered_load_fps for trial in search.trials if trial.loss_ratio > 0.005)
     assert max(failing.values()) > 3, "a load is refuted by more than three trials"
     assert max(stops.values()) == 3
+
+
+def test_a_rate_that_luck_moved_is_said_to_rest_on_trials_that_disagree():
+    search = searched(RandomDrops(capacity_fps=1e6, drop_every_s=2.0), seed=2)
+    ndr, pdr = search.result().goals
+    assert ndr.regular
+    bad, good = ndr.disputed
+    assert bad.exceeds(NDR)
+    assert not good.exceeds(NDR)
+    assert good.load_fps > 1.05 * bad.load_fps
+    assert pdr.disputed is None
+
+
+@given(st.floats(5e4, 2e7), st.integers(0, 100))
+@settings(max_examples=20)
+def test_trials_of_a_device_with_a_limit_never_disagree(capacity_fps, seed):
+    goals = searched(Knee(capacity_fps=capacity_fps), seed=seed).result().goals
+    assert [goal.disputed for goal in goals] == [None, None]

@@ -3,8 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import special, stats
 
 from weirlab.stats.distributions import beta_quantile, f_quantile, t_quantile, t_tails

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 from polars.testing import assert_frame_equal
 
-from weirlab.errors import InputError
+from weirlab.errors import InputError, WeirlabError
 from weirlab.scenario import loads
 from weirlab.store import Store
 from weirlab.store.places import place_of
@@ -87,6 +87,16 @@ def test_an_object_is_made_once_and_never_changed(bucket):
 def test_what_is_no_store_is_refused(bucket):
     with pytest.raises(InputError, match="no store of results"):
         Store.open(bucket + "/nothing")
+
+
+def test_a_refusal_of_the_storage_says_what_to_set(bucket, monkeypatch):
+    with pytest.raises(
+        WeirlabError, match=r"s3://other/lab/a: cannot be written: .*; is there such a bucket\?"
+    ):
+        place_of("s3://other/lab").put_new("a", b"")
+    monkeypatch.delenv("AWS_ALLOW_HTTP")
+    with pytest.raises(WeirlabError, match=r"cannot be read: .*; for an endpoint with http:// set AWS_ALLOW"):
+        place_of(bucket + "/plain").get("a")
 
 
 def test_a_study_in_object_storage_finds_what_it_finds_in_a_directory(bucket, tmp_path):

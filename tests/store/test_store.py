@@ -9,8 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from weirlab.errors import InputError, WeirlabError
-from weirlab.store import Row, Store, engine, frame_of
-from weirlab.store import places as places_module
+from weirlab.store import Row, Store, engine, frame_of, places as places_module
 
 
 def rows(points, plan="p", status="ok", sitting="s", value=1.5):

@@ -132,11 +132,23 @@ def test_only_the_end_of_a_long_standard_error_is_kept(tmp_path):
         (printing({"sent_frames": 500, "recieved_frames": 1}), "unknown field 'recieved_frames'"),
         ('print(\'{"sent_frames": NaN, "received_frames": 1}\')', "printed NaN"),
         ('print(\'{"sent_frames": Infinity, "received_frames": 1}\')', "printed Infinity"),
-        (printing({"sent_frames": 500.5, "received_frames": 1}), "500.5 for sent_frames, which is a whole"),
-        (printing({"sent_frames": 500.0, "received_frames": 1}), "500.0 for sent_frames, which is a whole"),
-        (printing({"sent_frames": "500", "received_frames": 1}), "500 for sent_frames, which is a whole"),
-        (printing({"sent_frames": True, "received_frames": 1}), "True for sent_frames, which is a whole"),
-        (printing({"sent_frames": 10**30, "received_frames": 1}), "for sent_frames, which is a whole"),
+        (
+            printing({"sent_frames": 500.5, "received_frames": 1}),
+            "500.5 for sent_frames, which must be a whole",
+        ),
+        (
+            printing({"sent_frames": 500.0, "received_frames": 1}),
+            "500.0 for sent_frames, which must be a whole",
+        ),
+        (
+            printing({"sent_frames": "500", "received_frames": 1}),
+            'printed "500" for sent_frames, which must be a whole',
+        ),
+        (
+            printing({"sent_frames": True, "received_frames": 1}),
+            "true for sent_frames, which must be a whole",
+        ),
+        (printing({"sent_frames": 10**30, "received_frames": 1}), "for sent_frames, which must be a whole"),
         (
             printing({"sent_frames": 500, "received_frames": 1, "offered_load_fps": "fast"}),
             "'fast' for offered_load_fps",
@@ -145,7 +157,7 @@ def test_only_the_end_of_a_long_standard_error_is_kept(tmp_path):
         (printing({"sent_frames": 500, "received_frames": 1, "latency_s": 3}), "for latency_s"),
         (
             printing({"sent_frames": 500, "received_frames": 1, "latency_s": {"p50": "slow"}}),
-            "printed 'slow' for latency_s.p50, which is a number",
+            "printed 'slow' for latency_s.p50, which must be a number",
         ),
         (printing({"sent_frames": 500, "received_frames": 1, "facts": {"a": [1]}}), "facts.a"),
         (printing({"sent_frames": 500, "received_frames": 1, "stopped_early": 1}), "for stopped_early"),
@@ -155,7 +167,7 @@ def test_only_the_end_of_a_long_standard_error_is_kept(tmp_path):
         ),
         (
             printing({"sent_frames": 500, "received_frames": 1, "effective_duration_s": 10**400}),
-            "for effective_duration_s, which is a number",
+            "for effective_duration_s, which must be a number",
         ),
         (
             printing({"sent_frames": 500, "received_frames": 1, "facts": {"a": -(10**400)}}),
@@ -166,8 +178,9 @@ def test_only_the_end_of_a_long_standard_error_is_kept(tmp_path):
         ("import sys; sys.exit('no link on port 1')", "ended with code 1; it said: no link on port 1"),
     ],
 )
-def test_an_answer_that_is_none_is_named(tmp_path, body, message):
-    with pytest.raises(TestbedError, match="trial 3: ") as caught:
+def test_an_answer_that_is_none_is_named_with_the_script_that_gave_it(tmp_path, body, message):
+    script = program(tmp_path, body)[1]
+    with pytest.raises(TestbedError, match=f"trial 3: .* {script} ") as caught:
         trial_of(tmp_path, body)
     assert message in str(caught.value)
 
@@ -217,10 +230,10 @@ def test_counts_that_cannot_be_are_told_with_what_the_program_printed_and_said(t
 @pytest.mark.parametrize(
     ("answer", "loss_budget", "message"),
     [
-        ({"intended_frames": 2**63 - 1}, None, "9223372036854775807 frames were intended where 500"),
-        ({"intended_frames": 497}, None, "497 frames were intended where 500 were asked for"),
+        ({"intended_frames": 2**63 - 1}, None, "9223372036854775807 frames were intended, 500"),
+        ({"intended_frames": 497}, None, "497 frames were intended, 500 were requested"),
         ({"intended_frames": 0}, None, "500 frames were sent where none was intended"),
-        ({"offered_load_fps": 1e300}, None, "1e+300 frames/s were offered where 1000 were asked for"),
+        ({"offered_load_fps": 1e300}, None, "1e+300 frames/s were offered, 1000 were requested"),
         ({"reordered_frames": 10**9}, None, "1000000000 of 475 received frames came out of order"),
         (
             {"directions": {"east": {"sent_frames": 499, "received_frames": 475}}},

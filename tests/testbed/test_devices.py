@@ -7,8 +7,7 @@ import statistics
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from weirlab.errors import InputError
 from weirlab.testbed.base import TrialSpec

@@ -70,7 +70,7 @@ def test_a_direction_becomes_two_queues(line: str, sends: str, delays: str) -> N
     [
         ("steps: [{at: 0 s, rate: 1 Mbit/s}]", "steps: the rate of netem does not change by itself"),
         ("rate: 1 Mbit/s, lanes: 2", "lanes: netem has one transmitter"),
-        ("rate: 1 Mbit/s, queue: {kind: codel}", "queue: the rate of netem has a queue of its own"),
+        ("rate: 1 Mbit/s, queue: {kind: codel}", "queue: the rate of netem has its own queue"),
         ("rate: 1 Mbit/s, buffer: 60 kB", "buffer: netem counts packets; write it in frames (got 60 kB)"),
         ("jitter: {size: 1 ms}", "jitter.keeps_order: packets of netem overtake each other"),
         (

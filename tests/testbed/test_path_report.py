@@ -119,7 +119,7 @@ def test_the_stacks_work_where_the_emulator_does_not_if_there_is_a_choice(monkey
     [
         (
             report(arrived=1000),
-            "weir: the path was as asked for: 99 % of the packets were at most 10 us late.",
+            "weir: the path was faithful: 99 % of the packets were at most 10 us late.",
         ),
         (report(2e-4), "weir: do not rely on results over this path"),
         (replace(report(), lines=()), "weir: too few packets to say how late they were."),
@@ -139,9 +139,9 @@ def test_the_page_of_an_emulation_shows_its_path_what_was_lost_and_the_verdict(t
     page = file.read_text(encoding="utf-8")
     for words in (
         "Do not rely on results over this path, for the reasons below.",
-        "Most were lost at wan forward: 0.8 % of 1\u202f000 packets, 5 of them by its queue.",
-        "1 % of the packets were more than 200 us late",
-        "The path that was measured",
+        "Lost at wan forward: 8 of 1\u202f000 packets (0.8 %), 5 of them by its queue.",
+        "1 % of the packets were more than 200 µs late",
+        "The path that was emulated",
         "30 ms",
     ):
         assert words in page

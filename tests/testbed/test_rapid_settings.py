@@ -6,8 +6,7 @@ import json
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from weirlab.cli.app import execute
 from weirlab.errors import InputError

@@ -467,5 +467,5 @@ def test_an_address_that_is_none_is_wrong_input() -> None:
 
 def test_without_pyzmq_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zmq", None)
-    with pytest.raises(MissingCapability, match=r"pip install '\.\[trex\]'"):
+    with pytest.raises(MissingCapability, match=r"pip install -e '\.\[trex\]'"):
         TrexTestbed(TrexSettings(server="127.0.0.1"))

@@ -11,8 +11,7 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from weirlab.errors import InputError, TestbedError
 from weirlab.scenario.traffic import IMIX

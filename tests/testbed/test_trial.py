@@ -6,8 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from weirlab.errors import ImpossibleTrial, InputError
 from weirlab.testbed.base import Trial, TrialSpec

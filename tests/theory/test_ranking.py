@@ -66,7 +66,7 @@ def test_a_contour_leaves_cells_without_a_number_out():
 
 
 def test_a_plane_refuses_what_is_no_parameter():
-    with pytest.raises(ValueError, match="'gain' is none of"):
+    with pytest.raises(ValueError, match="'gain' is not one of"):
         margin_plane(POINT, ("gain", [1]), ("gi", [1]), lambda point: point.phase_margin_deg)
     with pytest.raises(ValueError, match="twice"):
         margin_plane(POINT, ("gi", [1]), ("gi", [1]), lambda point: point.phase_margin_deg)

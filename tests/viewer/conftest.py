@@ -14,8 +14,7 @@ import pytest
 
 import weirlab
 from browsing import CHROMIUM
-from made_campaigns import FILE as CAMPAIGN
-from made_campaigns import measured
+from made_campaigns import FILE as CAMPAIGN, measured
 from weirlab.campaigns import run_campaign
 from weirlab.scenario import loads
 

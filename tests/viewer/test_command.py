@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from weirlab.cli.app import execute
-from weirlab.viewer import server
+from weirlab.viewer import serving
 
 from .conftest import RUN
 
@@ -46,7 +46,7 @@ def test_a_missing_extra_is_told_with_the_remedy_before_anything_is_done(
     found = said(*words)
     assert found.code == 1
     assert f"needs {package.capitalize()}" in found.err
-    assert "pip install '.[view]'" in found.err
+    assert "pip install -e '.[view]'" in found.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -110,9 +110,9 @@ def test_a_run_with_view_opens_its_page_and_leaves_the_viewer_to_its_reader(tmp_
 def test_a_viewer_for_some_work_ends_when_that_has_and_its_last_page_was_closed():
     watcher = SimpleNamespace(ears=0, left_at=time.monotonic() - 100)
     viewer = SimpleNamespace(watcher=watcher)
-    assert not server._is_left(viewer, lambda: True)
-    assert not server._is_left(viewer, lambda: False), "there is time to open a page"
+    assert not serving._is_left(viewer, lambda: True)
+    assert not serving._is_left(viewer, lambda: False), "there is time to open a page"
     watcher.left_at = time.monotonic() - 100
-    assert server._is_left(viewer, lambda: False)
+    assert serving._is_left(viewer, lambda: False)
     watcher.ears = 1
-    assert not server._is_left(viewer, lambda: False)
+    assert not serving._is_left(viewer, lambda: False)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import shutil
 from urllib.parse import quote
 
@@ -54,6 +55,16 @@ def test_all_kinds_of_results_are_found_at_any_depth(viewer):
         "margins": "stability",
         "damaged": "damaged",
     }
+
+
+def test_names_that_are_no_text_and_files_that_are_none_do_not_hide_other_results(copied):
+    (copied / "high").rename(copied / os.fsdecode(b"bad\xff"))
+    manifest = copied / "search" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"remark": ""', '"remark": "half \\ud800"'))
+    os.mkfifo(copied / "manifest.json")
+    index = Index(copied)
+    assert index.look(10.0)
+    assert dict(index.frame.select("path", "remark").iter_rows()) == {"low": "", "search": "half ?"}
 
 
 def test_a_result_is_found_before_the_list_has_it(copied, tmp_path):

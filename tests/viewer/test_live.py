@@ -8,20 +8,16 @@ import polars as pl
 import pytest
 
 import weirlab
-from made_campaigns import FILE as CAMPAIGN
-from made_campaigns import measured
+from made_campaigns import FILE as CAMPAIGN, measured
 from made_studies import keep_only
 from weirlab.campaigns import run_campaign
-from weirlab.scenario import loads
-from weirlab.viewer.live import (
-    Appended,
-    LiveCampaign,
-    LiveRun,
-    LiveSearch,
-    LiveSearches,
-    LiveStudy,
-    live_of,
-)
+from weirlab.runs import run
+from weirlab.scenario import load, loads
+from weirlab.viewer.following import Appended
+from weirlab.viewer.live import LiveRun, live_of
+from weirlab.viewer.live_campaign import LiveCampaign
+from weirlab.viewer.live_search import LiveSearch, LiveSearches
+from weirlab.viewer.live_study import LiveStudy
 from weirlab.working import PROGRESS, ProgressLog, at_work, followed
 
 from .conftest import RUN, SEARCH, STUDY
@@ -88,6 +84,22 @@ def test_points_of_a_study_fill_its_plane(tmp_path):
     assert (state["status"], state["done"], len(state["charts"][0]["rows"])) == ("complete", 12, 6)
     means = whole.measures.group_by("point").agg(pl.col("value").mean())["value"].to_list()
     assert sorted(row["y"] for row in state["charts"][0]["rows"]) == pytest.approx(sorted(means))
+
+
+def test_rows_that_could_not_be_read_are_read_the_next_time(tmp_path, monkeypatch):
+    place = tmp_path / "study"
+    weirlab.study(loads(STUDY), out=place)
+    live = LiveStudy(place, tmp_path)
+
+    def refused(*_):
+        raise OSError("no route to the store")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("weirlab.store.Store.read", refused)
+        with pytest.raises(OSError, match="no route"):
+            live.look()
+    live.look()
+    assert live.done == 12
 
 
 def test_what_a_run_has_counted_becomes_rates_over_simulated_time(tmp_path):
@@ -207,3 +219,25 @@ def test_a_study_of_searches_shows_those_that_ended(tmp_path):
 def test_states_are_json(tmp_path):
     weirlab.study(loads(STUDY), out=tmp_path)
     assert json.loads(json.dumps(LiveStudy(tmp_path, tmp_path).state()))
+
+
+def test_a_run_reports_a_deadlock_while_it_goes_on(tmp_path):
+    log, live, sentences = ProgressLog(tmp_path, None), LiveRun(tmp_path), []
+
+    def progress(done, total):
+        log(done, total)
+        live.look()
+        sentences.append(live.sentence())
+
+    progress.news = log.news
+    found = run(load("pfc-deadlock", {"run.duration": "60 ms"}), replicates=1, progress=progress)
+    many = len(found.records["deadlocks"])
+    assert many == 8
+    assert sentences[-1].endswith(
+        f"; deadlock: {many} traffic classes of ports in replicate 0 wait for one another"
+    )
+    after = ProgressLog(tmp_path, None)
+    after.news(0, [(10**12, 1, 1, 1, 0, 0, 0)])
+    after(1000, 1000)
+    live.look()
+    assert "deadlock" not in live.sentence(), "it is over"

@@ -1,4 +1,4 @@
-//! A port under Poisson traffic: its mean wait beside that of an M/D/1 queue.
+//! A port under Poisson traffic: its mean wait compared with that of an M/D/1 queue.
 //!
 //!     cargo run --release -p weir-core --example port
 //!

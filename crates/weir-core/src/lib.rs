@@ -20,6 +20,7 @@
 pub mod cc;
 pub mod check;
 pub mod columns;
+mod custom;
 mod error;
 pub mod estimation;
 pub mod ethernet;

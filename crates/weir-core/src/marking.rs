@@ -2,11 +2,14 @@
 //!
 //! The probability of a mark is a ramp over the bytes that wait at that moment, not over an average of them: 0 up to
 //! `k_min`, `p_max` just before `k_max`, 1 above. With both thresholds alike every frame above one length is marked.
+//! A frame is marked by what waits when it has joined the queue, or by what still waits when it leaves.
 //!
-//! Source: Zhu 2015, section 3.1 (the ramp); RFC 3168, section 5 (what a mark is).
+//! Simulators of HPCC and uet-htsim mark what leaves.
+//!
+//! Source: Zhu 2015, section 3.1 (the ramp); RFC 3168, section 5 (what a mark is); uet-htsim, `compositequeue.cpp` (what leaves).
 
 use crate::rng::Stream;
-use crate::spec::Marking;
+use crate::spec::{Marking, MarkingTime};
 use crate::units::Bytes;
 
 /// The ECN field of the IP header.
@@ -67,6 +70,7 @@ pub struct Marker {
     k_min: f64,
     k_max: f64,
     p_max: f64,
+    when: MarkingTime,
     stream: Stream,
 }
 
@@ -74,12 +78,25 @@ impl Marker {
     /// The marker of `spec`.
     pub fn new(spec: &Marking, stream: Stream) -> Marker {
         let (k_min, k_max) = (spec.k_min_bytes.count() as f64, spec.k_max_bytes.count() as f64);
-        Marker { k_min, k_max, p_max: spec.p_max, stream }
+        Marker { k_min, k_max, p_max: spec.p_max, when: spec.when, stream }
     }
 
-    /// Whether an ECN-capable frame is marked that was queued; `waiting` waits now, the frame included.
+    /// When it marks.
+    pub fn when(&self) -> MarkingTime {
+        self.when
+    }
+
+    /// While no more waits, nothing is marked.
+    pub fn least(&self) -> Bytes {
+        Bytes::new(self.k_min as u64)
+    }
+
+    /// Whether an ECN-capable frame is marked that has just been queued, or whose transmission begins `now`; so much waits.
     #[inline]
-    pub fn on_frame(&mut self, waiting: Bytes) -> bool {
+    pub fn on_frame(&mut self, now: MarkingTime, waiting: Bytes) -> bool {
+        if now != self.when {
+            return false;
+        }
         let q = waiting.count() as f64;
         if q <= self.k_min {
             return false;

@@ -18,17 +18,18 @@ pub mod switching;
 pub mod transport;
 
 pub use self::network::{
-    Discipline, Limit, Link, LinkSpec, Marking, Network, Node, NodeKind, Overrun, QueueRule, Routing, SwitchSpec,
+    Discipline, Limit, Link, LinkSpec, Marking, MarkingTime, Network, Node, NodeKind, Overrun, QueueRule, Routing,
+    SwitchSpec,
 };
 pub use self::record::{Capture, LevelProbe, LimiterProbe, PortProbe, Record, StreamProbe, TrafficProbe};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Span, Time};
 
 /// A complete experiment, but for the seed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     /// Nodes and links, or a generator of them.
@@ -54,8 +55,7 @@ pub struct Spec {
 }
 
 /// A named group of sources: one entry of `traffic` in a scenario file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
     /// Unique name.
@@ -77,6 +77,21 @@ pub struct Traffic {
 }
 
 impl Spec {
+    /// A network alone, in the event engine.
+    pub fn of_network(network: Network, duration_ps: Span) -> Spec {
+        Spec {
+            network,
+            queues: Vec::new(),
+            traffic: Vec::new(),
+            control: control::Control::default(),
+            switching: switching::Switching::default(),
+            buffers: Vec::new(),
+            events: Vec::new(),
+            run: Run { duration_ps, engine: Engine::Event },
+            record: Record::default(),
+        }
+    }
+
     /// Whether ports of switches write into packets of messages what waits there.
     pub fn has_telemetry(&self) -> bool {
         let reads = |config: &crate::rdma::Config| config.congestion_control.reads_telemetry();
@@ -89,16 +104,7 @@ impl Spec {
 impl Traffic {
     /// Traffic of sources alone.
     pub fn of_sources(name: impl Into<String>, sources: Vec<Source>) -> Traffic {
-        Traffic {
-            name: name.into(),
-            class: 0,
-            sources,
-            tcp: None,
-            probers: None,
-            messages: None,
-            hotspot: None,
-            continues: None,
-        }
+        Traffic { name: name.into(), sources, ..Traffic::default() }
     }
 
     /// How many flows it has.
@@ -111,8 +117,7 @@ impl Traffic {
 }
 
 /// Frames that one host sends.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     /// The sending host.
@@ -132,6 +137,12 @@ pub struct Source {
 }
 
 impl Source {
+    /// From one host to another, through the whole run.
+    pub fn between(from: u32, to: u32, departures: Departures, frame_size: FrameSize) -> Source {
+        let to = Destination::Node(to);
+        Source { from, to, start_ps: Time::ZERO, stop_ps: Time::NEVER, departures, frame_size, stream: Stream::Named }
+    }
+
     /// How many flows it has: one for each destination.
     pub fn flows(&self) -> u64 {
         match &self.to {
@@ -142,25 +153,23 @@ impl Source {
 }
 
 /// Where the frames of a source go.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Destination {
     /// Always the same host.
     Node(u32),
-    /// A host drawn anew for each frame, all alike. The sender itself may be among them: its frames then go
+    /// A host drawn for each frame, all alike. The sender itself may be among them: its frames then go
     /// to its first switch and back. Hosts that follow one another may stand as a pair, the first and the last.
     Uniform(
         #[serde(with = "runs")]
-        #[cfg_attr(feature = "schema", schemars(with = "Vec<u32>"))]
+        #[schemars(with = "Vec<u32>")]
         Vec<u32>,
     ),
 }
 
 /// A departure process. The first frame leaves one gap after the start, but for `Constant`, whose frame `n`
 /// (from 0) leaves at `start + n x gap`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Departures {
     /// Independent exponential gaps.
@@ -210,8 +219,7 @@ pub enum Departures {
 }
 
 /// Frame sizes, without preamble and gap.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameSize {
     /// All alike.
@@ -221,8 +229,7 @@ pub enum FrameSize {
 }
 
 /// Where a source's chance comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Stream {
     /// The run's seed and the name `traffic/NAME/HOST`.
@@ -235,8 +242,7 @@ pub enum Stream {
 }
 
 /// How long a run lasts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     /// Events at this time or later do not count.
@@ -246,8 +252,7 @@ pub struct Run {
 }
 
 /// What computes a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Engine {
     /// The general engine: any network, any frame sizes, event by event.

@@ -6,12 +6,6 @@ use std::path::PathBuf;
 /// Why a live measurement gave no result.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// The live parts exist on Linux only.
-    #[error("{what} needs Linux")]
-    NeedsLinux {
-        /// What was asked for.
-        what: &'static str,
-    },
     /// A namespace could not be made or entered.
     #[error("network namespace {}: {source}", path.display())]
     Namespace {
@@ -53,7 +47,6 @@ pub enum LiveError {
     Panicked(&'static str),
 }
 
-#[cfg(target_os = "linux")]
 impl LiveError {
     /// The system's answer to `what`.
     pub(crate) fn system(what: impl Into<String>, source: impl Into<io::Error>) -> LiveError {

@@ -7,33 +7,28 @@
 //!    receiver counts, how times are summed up. Pure.
 //! 3. [`load`] and [`sink`]: the sender and the receiver of a trial.
 //! 4. [`trial`]: both together; [`quality`]: how well this machine keeps time.
-//! 5. `emulate`: a path between two namespaces, which real programs use.
-//! 6. `probe`: probes of a path that live for some hops, and what answers them.
+//! 5. [`emulate`]: a path between two namespaces, which real programs use.
+//! 6. [`probe`]: probes of a path that live for some hops, and what answers them.
 //! 7. [`rapid`]: Rapid over UDP between two hosts.
-//! 8. `stamp`: one-way delays between two namespaces.
+//! 8. [`stamp`]: one-way delays between two namespaces.
 //!
-//! Linux only. Elsewhere the crate builds, and what needs Linux answers [`LiveError::NeedsLinux`].
+//! Linux only. Elsewhere the crate is empty.
+#![cfg(target_os = "linux")]
 #![warn(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod datagram;
 pub mod distribution;
-#[cfg(target_os = "linux")]
 pub mod emulate;
 mod error;
 pub mod host;
-#[cfg(target_os = "linux")]
 pub mod load;
 pub mod payloads;
-#[cfg(target_os = "linux")]
 pub mod probe;
 pub mod quality;
 pub mod rapid;
-#[cfg(target_os = "linux")]
 pub mod shared;
-#[cfg(target_os = "linux")]
 pub mod sink;
-#[cfg(target_os = "linux")]
 pub mod stamp;
 pub mod tally;
 pub mod trial;

@@ -9,7 +9,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, MultiHeaders, recvmmsg};
+use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg};
 use nix::sys::time::TimeSpec;
 use weir_core::units::{Span, Time};
 
@@ -27,7 +27,6 @@ const BATCH: usize = 64;
 const BATCHES: usize = 16;
 /// How long the receiver sleeps when nothing waits.
 const NAP: Span = Span::from_us(500);
-const NS_PER_S: i64 = 1_000_000_000;
 
 /// What a receiver needs besides its socket and clock.
 #[derive(Clone, Copy, Debug)]
@@ -166,11 +165,7 @@ impl Reader {
             recvmmsg(socket.as_raw_fd(), &mut self.headers, slices.iter_mut(), MsgFlags::MSG_DONTWAIT, None)?;
         let mut ours = 0;
         for message in messages {
-            let stamp_ns = message.cmsgs()?.find_map(|control| match control {
-                ControlMessageOwned::ScmTimestampns(stamp) => Some(stamp.tv_sec() * NS_PER_S + stamp.tv_nsec()),
-                _ => None,
-            });
-            let arrival = stamp_ns.map(|stamp_ns| {
+            let arrival = socket::stamp_ns(&message)?.map(|stamp_ns| {
                 let arrival_ns = u64::try_from(stamp_ns - self.offset_ns).unwrap_or(0);
                 Time::ZERO + Span::from_ns(arrival_ns)
             });

@@ -3,13 +3,20 @@
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::thread;
 
+use nix::unistd::gettid;
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::LiveError;
-use crate::distribution::Percentiles;
-use crate::host::{Reading, Seat, Seated, ThreadTime};
+use crate::datagram::Header;
+use crate::distribution::{Distribution, Percentiles};
+use crate::host::{Clock, Reading, Seat, Seated, ThreadTime, socket};
+use crate::load::{self, Offered};
 use crate::payloads::Payloads;
+use crate::shared::{Common, Shared};
+use crate::sink::{self, Received};
 
 /// When the outcome of a trial is decided before its end. Losses count together over all directions.
 #[derive(Clone, Copy, Debug)]
@@ -132,257 +139,221 @@ pub struct DirectionReport {
 /// Most probes that a trial may have: sequence numbers take four bytes.
 pub const MOST_PROBES: u64 = 1 << 32;
 
+/// From the moment both threads of a direction are ready to its first departure.
+const LEAD: Span = Span::from_ms(5);
+/// How much longer than its duration a sender may take: what leaves later counts as unsent.
+const GRACE: Span = Span::from_ms(2);
+
 /// Measure one trial. Each direction has departures of its own, which count from the start of the trial, rise, and end.
 /// `cancel` ends it early, within about a millisecond.
-#[cfg(target_os = "linux")]
 pub fn run<D>(plan: &Plan, departures: &[D], cancel: &AtomicBool) -> Result<Report, LiveError>
 where
     D: Iterator<Item = Time> + Clone + Send + Sync,
 {
-    linux::run(plan, departures, cancel)
+    let schedules: Vec<Schedule<&D>> = departures.iter().map(|each| schedule(plan, each)).collect();
+    check(plan, &schedules)?;
+    let clock = Clock::start();
+    let common = Common::new(cancel);
+    let ends: Vec<Result<(Sending, Receiving), LiveError>> = thread::scope(|scope| {
+        let directions: Vec<_> = plan
+            .directions
+            .iter()
+            .zip(&schedules)
+            .map(|(direction, schedule)| {
+                let common = &common;
+                scope.spawn(move || measure(plan, direction, schedule, clock, common))
+            })
+            .collect();
+        let joined = |direction: thread::ScopedJoinHandle<'_, _>| {
+            direction.join().unwrap_or(Err(LiveError::Panicked("direction")))
+        };
+        directions.into_iter().map(joined).collect()
+    });
+    // A direction that failed cancels the others: its own error says why.
+    let failed = |end: &Result<_, LiveError>| matches!(end, Err(error) if !matches!(error, LiveError::Cancelled));
+    let (failures, rest): (Vec<_>, Vec<_>) = ends.into_iter().partition(failed);
+    let ends = failures.into_iter().chain(rest).collect::<Result<Vec<_>, _>>()?;
+    Ok(report(ends, common.stopped()))
 }
 
-/// Answers [`LiveError::NeedsLinux`].
-#[cfg(not(target_os = "linux"))]
-pub fn run<D>(_plan: &Plan, _departures: &[D], _cancel: &AtomicBool) -> Result<Report, LiveError>
+/// The departures of a direction, and how many they are.
+struct Schedule<D> {
+    departures: D,
+    count: u64,
+    /// How many are due before the look of the stop rule.
+    before_look: u64,
+}
+
+fn schedule<'a, D: Iterator<Item = Time> + Clone>(plan: &Plan, departures: &'a D) -> Schedule<&'a D> {
+    let enough = usize::try_from(MOST_PROBES).unwrap_or(usize::MAX).saturating_add(1);
+    let until = plan.stop.and_then(|stop| stop.look).map(|look| Time::ZERO + look.until);
+    let before_look = until.map_or(0, |until| departures.clone().take_while(|&at| at < until).count() as u64);
+    Schedule { departures, count: departures.clone().take(enough).count() as u64, before_look }
+}
+
+fn check<D>(plan: &Plan, schedules: &[Schedule<D>]) -> Result<(), LiveError> {
+    let smallest = plan.payloads.smallest();
+    if smallest.count() < Header::LEN as u64 {
+        let text = format!("a payload of {smallest} holds no header of {} B", Header::LEN);
+        return Err(LiveError::Plan(text));
+    }
+    if plan.directions.is_empty() || plan.directions.len() != schedules.len() {
+        let text = format!("{} directions have {} schedules", plan.directions.len(), schedules.len());
+        return Err(LiveError::Plan(text));
+    }
+    if schedules.iter().any(|schedule| schedule.count == 0) {
+        return Err(LiveError::Plan("the trial has no departure".into()));
+    }
+    if schedules.iter().any(|schedule| schedule.count > MOST_PROBES) {
+        return Err(LiveError::Plan(format!("a trial has at most {MOST_PROBES} probes")));
+    }
+    Ok(())
+}
+
+struct Sending {
+    start: Time,
+    offered: Offered,
+    seated: Seated,
+    accounts: [Reading; 2],
+    sender_time: Option<ThreadTime>,
+    receiver_time: Option<ThreadTime>,
+}
+
+struct Receiving {
+    received: Received,
+    seated: Seated,
+}
+
+/// Reports the receiver that the sender has ended, however it did.
+struct Ending<'a>(&'a Shared<'a>);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Both threads of a direction.
+fn measure<D>(
+    plan: &Plan,
+    direction: &Direction,
+    schedule: &Schedule<&D>,
+    clock: Clock,
+    common: &Common<'_>,
+) -> Result<(Sending, Receiving), LiveError>
 where
     D: Iterator<Item = Time> + Clone + Send + Sync,
 {
-    Err(LiveError::NeedsLinux { what: "a live trial" })
+    let shared = &Shared::new(common);
+    let (ready, receiver_ready) = mpsc::channel();
+    let ends = thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(plan, direction, schedule, clock, shared, ready));
+        // A receiver that failed drops its end of the channel; its own error says why.
+        let departures = schedule.departures.clone();
+        let sender = receiver_ready
+            .recv()
+            .ok()
+            .map(|receiver| scope.spawn(move || send(plan, direction, departures, clock, receiver, shared)));
+        let sender = sender.map(|thread| thread.join().unwrap_or(Err(LiveError::Panicked("sender"))));
+        let received = receiver.join().unwrap_or(Err(LiveError::Panicked("receiver")));
+        match (sender, received) {
+            (Some(Err(error)), _) | (_, Err(error)) => Err(error),
+            (Some(Ok(sending)), Ok(receiving)) => Ok((sending, receiving)),
+            (None, Ok(_)) => Err(LiveError::Panicked("receiver")),
+        }
+    });
+    if ends.is_err() {
+        common.give_up();
+    }
+    ends
 }
 
-#[cfg(target_os = "linux")]
-mod linux {
-    use std::sync::atomic::AtomicBool;
-    use std::sync::mpsc;
-    use std::thread;
+fn send(
+    plan: &Plan,
+    direction: &Direction,
+    departures: impl Iterator<Item = Time>,
+    clock: Clock,
+    receiver: u32,
+    shared: &Shared<'_>,
+) -> Result<Sending, LiveError> {
+    let _ending = Ending(shared);
+    let seated = Seat::take(&direction.sender)?;
+    let socket = socket::sending(direction.source, direction.destination, plan.send_buffer)?;
+    let before = (Reading::of(&plan.accounts, clock.now()), ThreadTime::here(), ThreadTime::of(receiver));
+    let start = clock.now() + LEAD;
+    let give_up = start + plan.duration + GRACE.max(Span::from_ps(plan.duration.ps() / 400));
+    let orders = load::Orders { run: direction.run, payloads: &plan.payloads, start, give_up, spin: plan.spin };
+    let offered = load::offer(&socket, clock, orders, departures, shared)?;
+    let since = |now: Option<ThreadTime>, then: Option<ThreadTime>| Some(now? - then?);
+    Ok(Sending {
+        start,
+        offered,
+        seated,
+        sender_time: since(ThreadTime::here(), before.1),
+        receiver_time: since(ThreadTime::of(receiver), before.2),
+        accounts: [before.0, Reading::of(&plan.accounts, clock.now())],
+    })
+}
 
-    use nix::unistd::gettid;
-    use weir_core::units::{Span, Time};
+fn receive<D>(
+    plan: &Plan,
+    direction: &Direction,
+    schedule: &Schedule<D>,
+    clock: Clock,
+    shared: &Shared<'_>,
+    ready: mpsc::Sender<u32>,
+) -> Result<Receiving, LiveError> {
+    let seated = Seat::take(&direction.receiver)?;
+    let socket = socket::receiving(direction.listen, plan.receive_buffer)?;
+    let give_up = clock.now() + LEAD + plan.duration * 2 + plan.settle + plan.patience;
+    let orders = sink::Orders {
+        run: direction.run,
+        expected: schedule.count,
+        before_look: schedule.before_look,
+        settle: plan.settle,
+        give_up,
+        stop: plan.stop,
+    };
+    ready.send(gettid().as_raw().unsigned_abs()).map_err(|_| LiveError::Cancelled)?;
+    let received = sink::receive(&socket, clock, orders, shared)?;
+    Ok(Receiving { received, seated })
+}
 
-    use super::{Direction, DirectionReport, MOST_PROBES, Plan, Report};
-    use crate::LiveError;
-    use crate::datagram::Header;
-    use crate::distribution::Distribution;
-    use crate::host::{Clock, Reading, Seat, Seated, ThreadTime, socket};
-    use crate::load::{self, Offered};
-    use crate::shared::{Common, Shared};
-    use crate::sink::{self, Received};
-
-    /// From the moment both threads of a direction are ready to its first departure.
-    const LEAD: Span = Span::from_ms(5);
-    /// How much longer than its duration a sender may take: what leaves later counts as unsent.
-    const GRACE: Span = Span::from_ms(2);
-
-    pub(super) fn run<D>(plan: &Plan, departures: &[D], cancel: &AtomicBool) -> Result<Report, LiveError>
-    where
-        D: Iterator<Item = Time> + Clone + Send + Sync,
-    {
-        let schedules: Vec<Schedule<&D>> = departures.iter().map(|each| schedule(plan, each)).collect();
-        check(plan, &schedules)?;
-        let clock = Clock::start();
-        let common = Common::new(cancel);
-        let ends: Vec<Result<(Sending, Receiving), LiveError>> = thread::scope(|scope| {
-            let directions: Vec<_> = plan
-                .directions
-                .iter()
-                .zip(&schedules)
-                .map(|(direction, schedule)| {
-                    let common = &common;
-                    scope.spawn(move || measure(plan, direction, schedule, clock, common))
-                })
-                .collect();
-            let joined = |direction: thread::ScopedJoinHandle<'_, _>| {
-                direction.join().unwrap_or(Err(LiveError::Panicked("direction")))
-            };
-            directions.into_iter().map(joined).collect()
-        });
-        // A direction that failed cancels the others: its own error says why.
-        let failed = |end: &Result<_, LiveError>| matches!(end, Err(error) if !matches!(error, LiveError::Cancelled));
-        let (failures, rest): (Vec<_>, Vec<_>) = ends.into_iter().partition(failed);
-        let ends = failures.into_iter().chain(rest).collect::<Result<Vec<_>, _>>()?;
-        Ok(report(ends, common.stopped()))
-    }
-
-    /// The departures of a direction, and how many they are.
-    struct Schedule<D> {
-        departures: D,
-        count: u64,
-        /// How many are due before the look of the stop rule.
-        before_look: u64,
-    }
-
-    fn schedule<'a, D: Iterator<Item = Time> + Clone>(plan: &Plan, departures: &'a D) -> Schedule<&'a D> {
-        let enough = usize::try_from(MOST_PROBES).unwrap_or(usize::MAX).saturating_add(1);
-        let until = plan.stop.and_then(|stop| stop.look).map(|look| Time::ZERO + look.until);
-        let before_look = until.map_or(0, |until| departures.clone().take_while(|&at| at < until).count() as u64);
-        Schedule { departures, count: departures.clone().take(enough).count() as u64, before_look }
-    }
-
-    fn check<D>(plan: &Plan, schedules: &[Schedule<D>]) -> Result<(), LiveError> {
-        let smallest = plan.payloads.smallest();
-        if smallest.count() < Header::LEN as u64 {
-            let text = format!("a payload of {smallest} holds no header of {} B", Header::LEN);
-            return Err(LiveError::Plan(text));
-        }
-        if plan.directions.is_empty() || plan.directions.len() != schedules.len() {
-            let text = format!("{} directions have {} schedules", plan.directions.len(), schedules.len());
-            return Err(LiveError::Plan(text));
-        }
-        if schedules.iter().any(|schedule| schedule.count == 0) {
-            return Err(LiveError::Plan("the trial has no departure".into()));
-        }
-        if schedules.iter().any(|schedule| schedule.count > MOST_PROBES) {
-            return Err(LiveError::Plan(format!("a trial has at most {MOST_PROBES} probes")));
-        }
-        Ok(())
-    }
-
-    struct Sending {
-        start: Time,
-        offered: Offered,
-        seated: Seated,
-        accounts: [Reading; 2],
-        sender_time: Option<ThreadTime>,
-        receiver_time: Option<ThreadTime>,
-    }
-
-    struct Receiving {
-        received: Received,
-        seated: Seated,
-    }
-
-    /// Reports the receiver that the sender has ended, however it did.
-    struct Ending<'a>(&'a Shared<'a>);
-
-    impl Drop for Ending<'_> {
-        fn drop(&mut self) {
-            self.0.end();
+fn report(ends: Vec<(Sending, Receiving)>, stopped: bool) -> Report {
+    let mut delay = Distribution::new();
+    let mut clock_step_ns = 0_i64;
+    for (_, Receiving { received, .. }) in &ends {
+        delay.add(&received.delay);
+        if received.clock_step_ns.abs() > clock_step_ns.abs() {
+            clock_step_ns = received.clock_step_ns;
         }
     }
+    let accounts = ends[0].0.accounts.clone();
+    let directions = ends.into_iter().map(|(sending, receiving)| direction_report(sending, receiving)).collect();
+    Report { directions, delay: delay.percentiles(), clock_step_ns, stopped, accounts }
+}
 
-    /// Both threads of a direction.
-    fn measure<D>(
-        plan: &Plan,
-        direction: &Direction,
-        schedule: &Schedule<&D>,
-        clock: Clock,
-        common: &Common<'_>,
-    ) -> Result<(Sending, Receiving), LiveError>
-    where
-        D: Iterator<Item = Time> + Clone + Send + Sync,
-    {
-        let shared = &Shared::new(common);
-        let (ready, receiver_ready) = mpsc::channel();
-        let ends = thread::scope(|scope| {
-            let receiver = scope.spawn(|| receive(plan, direction, schedule, clock, shared, ready));
-            // A receiver that failed drops its end of the channel; its own error says why.
-            let departures = schedule.departures.clone();
-            let sender = receiver_ready
-                .recv()
-                .ok()
-                .map(|receiver| scope.spawn(move || send(plan, direction, departures, clock, receiver, shared)));
-            let sender = sender.map(|thread| thread.join().unwrap_or(Err(LiveError::Panicked("sender"))));
-            let received = receiver.join().unwrap_or(Err(LiveError::Panicked("receiver")));
-            match (sender, received) {
-                (Some(Err(error)), _) | (_, Err(error)) => Err(error),
-                (Some(Ok(sending)), Ok(receiving)) => Ok((sending, receiving)),
-                (None, Ok(_)) => Err(LiveError::Panicked("receiver")),
-            }
-        });
-        if ends.is_err() {
-            common.give_up();
-        }
-        ends
-    }
-
-    fn send(
-        plan: &Plan,
-        direction: &Direction,
-        departures: impl Iterator<Item = Time>,
-        clock: Clock,
-        receiver: u32,
-        shared: &Shared<'_>,
-    ) -> Result<Sending, LiveError> {
-        let _ending = Ending(shared);
-        let seated = Seat::take(&direction.sender)?;
-        let socket = socket::sending(direction.source, direction.destination, plan.send_buffer)?;
-        let before = (Reading::of(&plan.accounts, clock.now()), ThreadTime::here(), ThreadTime::of(receiver));
-        let start = clock.now() + LEAD;
-        let give_up = start + plan.duration + GRACE.max(Span::from_ps(plan.duration.ps() / 400));
-        let orders = load::Orders { run: direction.run, payloads: &plan.payloads, start, give_up, spin: plan.spin };
-        let offered = load::offer(&socket, clock, orders, departures, shared)?;
-        let since = |now: Option<ThreadTime>, then: Option<ThreadTime>| Some(now? - then?);
-        Ok(Sending {
-            start,
-            offered,
-            seated,
-            sender_time: since(ThreadTime::here(), before.1),
-            receiver_time: since(ThreadTime::of(receiver), before.2),
-            accounts: [before.0, Reading::of(&plan.accounts, clock.now())],
-        })
-    }
-
-    fn receive<D>(
-        plan: &Plan,
-        direction: &Direction,
-        schedule: &Schedule<D>,
-        clock: Clock,
-        shared: &Shared<'_>,
-        ready: mpsc::Sender<u32>,
-    ) -> Result<Receiving, LiveError> {
-        let seated = Seat::take(&direction.receiver)?;
-        let socket = socket::receiving(direction.listen, plan.receive_buffer)?;
-        let give_up = clock.now() + LEAD + plan.duration * 2 + plan.settle + plan.patience;
-        let orders = sink::Orders {
-            run: direction.run,
-            expected: schedule.count,
-            before_look: schedule.before_look,
-            settle: plan.settle,
-            give_up,
-            stop: plan.stop,
-        };
-        ready.send(gettid().as_raw().unsigned_abs()).map_err(|_| LiveError::Cancelled)?;
-        let received = sink::receive(&socket, clock, orders, shared)?;
-        Ok(Receiving { received, seated })
-    }
-
-    fn report(ends: Vec<(Sending, Receiving)>, stopped: bool) -> Report {
-        let mut delay = Distribution::new();
-        let mut clock_step_ns = 0_i64;
-        for (_, Receiving { received, .. }) in &ends {
-            delay.add(&received.delay);
-            if received.clock_step_ns.abs() > clock_step_ns.abs() {
-                clock_step_ns = received.clock_step_ns;
-            }
-        }
-        let accounts = ends[0].0.accounts.clone();
-        let directions = ends.into_iter().map(|(sending, receiving)| direction_report(sending, receiving)).collect();
-        Report { directions, delay: delay.percentiles(), clock_step_ns, stopped, accounts }
-    }
-
-    fn direction_report(sending: Sending, receiving: Receiving) -> DirectionReport {
-        let Sending { start, offered, seated: sender, sender_time, receiver_time, .. } = sending;
-        let Receiving { received, seated: receiver } = receiving;
-        DirectionReport {
-            intended: offered.sent + offered.unsent,
-            sent: offered.sent,
-            received: received.tally.distinct(),
-            lost_early: received.lost_early,
-            duplicated: received.tally.duplicated(),
-            reordered: received.tally.reordered(),
-            strangers: received.strangers + received.tally.beyond(),
-            receiver_drops: received.drops,
-            sending: offered.last.map_or(Span::ZERO, |last| last.saturating_since(start)),
-            lateness: offered.lateness.percentiles(),
-            late: offered.late(),
-            delay: received.delay.percentiles(),
-            blocked: offered.blocked,
-            batches: offered.batches,
-            sender,
-            receiver,
-            sender_time,
-            receiver_time,
-        }
+fn direction_report(sending: Sending, receiving: Receiving) -> DirectionReport {
+    let Sending { start, offered, seated: sender, sender_time, receiver_time, .. } = sending;
+    let Receiving { received, seated: receiver } = receiving;
+    DirectionReport {
+        intended: offered.sent + offered.unsent,
+        sent: offered.sent,
+        received: received.tally.distinct(),
+        lost_early: received.lost_early,
+        duplicated: received.tally.duplicated(),
+        reordered: received.tally.reordered(),
+        strangers: received.strangers + received.tally.beyond(),
+        receiver_drops: received.drops,
+        sending: offered.last.map_or(Span::ZERO, |last| last.saturating_since(start)),
+        lateness: offered.lateness.percentiles(),
+        late: offered.late(),
+        delay: received.delay.percentiles(),
+        blocked: offered.blocked,
+        batches: offered.batches,
+        sender,
+        receiver,
+        sender_time,
+        receiver_time,
     }
 }

@@ -1,7 +1,6 @@
 //! Tables as Arrow. Whoever reads them by the PyCapsule interface, such as polars, takes the memory as it is.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Add;
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
@@ -81,18 +80,14 @@ impl ArrowTable {
         let answer = PyDict::new(py);
         let values = self.column(column)?;
         if let Some(values) = values.as_any().downcast_ref::<Float64Array>() {
-            let value = |row| values.is_valid(row).then(|| Sum::of(values.value(row)));
-            let joined = |a: Sum, b: Sum| {
-                if greatest && a.value() > b.value() {
-                    a
-                } else if greatest {
-                    b
-                } else {
-                    a + b
-                }
-            };
-            let found = by_replicate(chosen, value, joined);
-            found.into_iter().try_for_each(|(replicate, sum)| answer.set_item(replicate, sum.map(Sum::value)))?;
+            let value = |row| values.is_valid(row).then(|| values.value(row));
+            let found = by_replicate(chosen, value, |found: Option<Sum>, value| match found {
+                Some(sum) if greatest => Sum::of(sum.value().max(value)),
+                Some(sum) => sum.and(value),
+                None => Sum::of(value),
+            });
+            let values = found.into_iter().map(|(replicate, sum)| (replicate, sum.map(|sum| sum.value())));
+            values.into_iter().try_for_each(|(replicate, value)| answer.set_item(replicate, value))?;
             return Ok(answer);
         }
         let narrow = values.as_any().downcast_ref::<UInt32Array>();
@@ -105,7 +100,10 @@ impl ArrowTable {
         if narrow.is_none() && wide.is_none() {
             return Err(PyTypeError::new_err(format!("column '{column}' is of the type {}", values.data_type())));
         }
-        let found = by_replicate(chosen, value, |a, b| if greatest { a.max(b) } else { a + b });
+        let found = by_replicate(chosen, value, |found, value| match found {
+            Some(found) if greatest => value.max(found),
+            found => value + found.unwrap_or(0),
+        });
         found.into_iter().try_for_each(|(replicate, value)| answer.set_item(replicate, value))?;
         Ok(answer)
     }
@@ -121,7 +119,7 @@ impl ArrowTable {
     }
 
     /// Those of `ids` that the column `key` does not hold, and whether all rows of each of the others have in each replicate
-    /// one that ends at the begin of the window, unless that is 0, and one that ends at its end.
+    /// one that ends at the start of the window, unless that is 0, and one that ends at its end.
     #[expect(clippy::needless_pass_by_value, reason = "it comes from Python")]
     fn covers(&self, key: &str, ids: Vec<u32>, window: (u64, u64)) -> PyResult<(Vec<u32>, bool)> {
         let rows = Rows::of(self, key, Some(&ids))?;
@@ -200,46 +198,82 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A sum that does not depend on the order of its parts as long as they are whole numbers, such as integrals in byte ps.
-#[derive(Clone, Copy)]
-struct Sum {
-    whole: Option<i128>,
-    rounded: f64,
-}
+/// A sum that is rounded once, as `math.fsum` of Python: it does not depend on the order of its parts.
+///
+/// Source: Shewchuk 1997, adaptive precision floating-point arithmetic: Grow-Expansion, without components that are 0.
+struct Sum(Vec<f64>);
 
 impl Sum {
     fn of(value: f64) -> Self {
-        let is_whole = value.fract() == 0.0 && value.abs() < 2_f64.powi(96);
-        Self { whole: is_whole.then_some(value as i128), rounded: value }
+        Self(vec![value])
     }
 
-    fn value(self) -> f64 {
-        self.whole.map_or(self.rounded, |whole| whole as f64)
+    /// The same with one more.
+    fn and(mut self, mut value: f64) -> Self {
+        let mut kept = 0;
+        for place in 0..self.0.len() {
+            let part = self.0[place];
+            let (large, small) = if value.abs() < part.abs() { (part, value) } else { (value, part) };
+            value = large + small;
+            let rest = small - (value - large);
+            if rest != 0.0 {
+                self.0[kept] = rest;
+                kept += 1;
+            }
+        }
+        if !value.is_finite() {
+            return Self::of(value);
+        }
+        self.0.truncate(kept);
+        self.0.push(value);
+        self
     }
-}
 
-impl Add for Sum {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        let whole = self.whole.zip(other.whole).and_then(|(a, b)| a.checked_add(b));
-        Self { whole, rounded: self.rounded + other.rounded }
+    /// The nearest number; of two that are equally near the even one.
+    fn value(&self) -> f64 {
+        let mut parts = self.0.iter().rev().copied();
+        let (mut value, mut rest) = (parts.next().unwrap_or(0.0), 0.0);
+        for part in parts.by_ref() {
+            let large = value;
+            value = large + part;
+            rest = part - (value - large);
+            if rest != 0.0 {
+                break;
+            }
+        }
+        // Half a unit was rounded to even, and what follows says where it belongs.
+        if parts.next().is_some_and(|next| next.signum() == rest.signum()) {
+            let other = value + 2.0 * rest;
+            if other - value == 2.0 * rest {
+                value = other;
+            }
+        }
+        value
     }
 }
 
 /// The values of the rows of each replicate, joined in their order.
-fn by_replicate<V>(
+fn by_replicate<V, S>(
     rows: impl Iterator<Item = (usize, u32, u32)>,
     value: impl Fn(usize) -> Option<V>,
-    joined: impl Fn(V, V) -> V,
-) -> BTreeMap<u32, Option<V>> {
-    let mut found: BTreeMap<u32, Option<V>> = BTreeMap::new();
+    joined: impl Fn(Option<S>, V) -> S,
+) -> BTreeMap<u32, Option<S>> {
+    let mut found: BTreeMap<u32, Option<S>> = BTreeMap::new();
+    // Most rows follow one of their replicate: the map is asked where that changes.
+    let (mut last, mut sum) = (None, None);
     for (row, replicate, _) in rows {
-        let before = found.entry(replicate).or_default();
-        *before = match (before.take(), value(row)) {
-            (Some(a), Some(b)) => Some(joined(a, b)),
-            (a, b) => a.or(b),
-        };
+        if last != Some(replicate) {
+            if let Some(before) = last.replace(replicate) {
+                found.insert(before, sum);
+            }
+            sum = found.remove(&replicate).flatten();
+        }
+        if let Some(value) = value(row) {
+            sum = Some(joined(sum.take(), value));
+        }
+    }
+    if let Some(before) = last {
+        found.insert(before, sum);
     }
     found
 }

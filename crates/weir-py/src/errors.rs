@@ -3,13 +3,10 @@
 use std::io;
 
 use pyo3::create_exception;
-use pyo3::exceptions::{
-    PyException, PyKeyboardInterrupt, PyNotImplementedError, PyOSError, PyRuntimeError, PyTimeoutError, PyValueError,
-};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use weir_core::SpecError as CoreSpecError;
 use weir_core::trace::TraceError;
-use weir_live::LiveError;
 use weir_sim::SimError;
 
 create_exception!(
@@ -31,10 +28,13 @@ pub(crate) fn simulation_error(error: &SimError) -> PyErr {
 }
 
 /// The built-in exception that is meant for such a thing; an `OSError` where the system refused something.
-pub(crate) fn live_error(error: LiveError) -> PyErr {
+#[cfg(target_os = "linux")]
+pub(crate) fn live_error(error: weir_live::LiveError) -> PyErr {
+    use pyo3::exceptions::{PyRuntimeError, PyTimeoutError};
+    use weir_live::LiveError;
+
     let text = error.to_string();
     match error {
-        LiveError::NeedsLinux { .. } => PyNotImplementedError::new_err(text),
         LiveError::Namespace { source, .. } | LiveError::System { source, .. } => refused(&source, text),
         LiveError::Plan(_) => PyValueError::new_err(text),
         LiveError::Deadline { .. } | LiveError::Unanswered { .. } => PyTimeoutError::new_err(text),

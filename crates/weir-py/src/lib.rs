@@ -1,13 +1,22 @@
 //! The Python extension `weirlab._core`: translation, the one error map, and nothing else.
 
 mod arrow;
+#[macro_use]
+mod dict;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
 mod emulate;
 mod errors;
+#[cfg(target_os = "linux")]
 mod live;
 mod path;
+#[cfg(target_os = "linux")]
 mod probe;
+#[cfg(target_os = "linux")]
 mod rapid;
 mod simulate;
+#[cfg(target_os = "linux")]
 mod stamp;
 mod trace;
 mod units;
@@ -22,22 +31,33 @@ mod _core {
 
     #[pymodule_export]
     use crate::arrow::ArrowTable;
+    #[cfg(not(target_os = "linux"))]
     #[pymodule_export]
-    use crate::emulate::{Meters, check_line, create_device, emulate, replay_line};
+    use crate::elsewhere::{
+        Meters, clock_quality, create_device, create_namespace, emulate, enter_own_user_namespace, keep_administration,
+        one_way_delays, probe_path, send_rapid, serve_rapid, steer_receive, udp_trial,
+    };
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::emulate::{Meters, create_device, emulate};
     #[pymodule_export]
     use crate::errors::{SimulationError, SpecError};
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::live::{
         clock_quality, create_namespace, enter_own_user_namespace, keep_administration, steer_receive, udp_trial,
     };
     #[pymodule_export]
-    use crate::path::simulate_loaded_path;
+    use crate::path::{check_line, replay_line, simulate_loaded_path};
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::probe::probe_path;
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::rapid::{send_rapid, serve_rapid};
     #[pymodule_export]
     use crate::simulate::{Checked, check, expand, headroom, paths, simulate, table_schemas};
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::stamp::one_way_delays;
     #[pymodule_export]

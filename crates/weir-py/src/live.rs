@@ -1,24 +1,25 @@
-//! The live parts: trials over real sockets, namespaces, and how well the machine keeps time. Linux only.
+//! The live parts: trials over real sockets, namespaces, and how well the machine keeps time.
 
 use std::net::SocketAddrV4;
+use std::os::fd::{IntoRawFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use weir_core::rng::Seed;
-use weir_core::spec::{Departures, Destination, FrameSize, Source, Stream};
+use weir_core::spec::{Departures, FrameSize, Source};
 use weir_core::traffic::Emissions;
 use weir_core::units::{Bytes, Span, Time};
 use weir_live::distribution::Percentiles;
-use weir_live::host::{Priority, Seat, Seated};
+use weir_live::host::namespace::Namespace;
+use weir_live::host::{self, Priority, Seat, Seated};
 use weir_live::payloads::Payloads;
 use weir_live::quality::ClockQuality;
 use weir_live::trial::{Direction, DirectionReport, Look, Plan, Report, StopRule, run};
 
 use crate::errors::live_error;
-use crate::watch::watched;
+use crate::watch::{cancellable, watched};
 
 /// Real-time priorities: the sender goes before the receiver, whose frames wait in its socket.
 const SENDER_PRIORITY: u8 = 40;
@@ -42,68 +43,41 @@ pub(crate) fn clock_quality(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Make a network namespace without a name; it lives as long as the descriptor returned, which the caller closes.
 #[pyfunction]
 pub(crate) fn create_namespace() -> PyResult<i32> {
-    #[cfg(target_os = "linux")]
-    {
-        use std::os::fd::{IntoRawFd, OwnedFd};
-        let namespace = weir_live::host::namespace::Namespace::create().map_err(live_error)?;
-        Ok(OwnedFd::from(namespace).into_raw_fd())
-    }
-    #[cfg(not(target_os = "linux"))]
-    Err(live_error(LiveError::NeedsLinux { what: "a network namespace" }))
+    let namespace = Namespace::create().map_err(live_error)?;
+    Ok(OwnedFd::from(namespace).into_raw_fd())
 }
 
 /// Move this process into a user namespace of its own, where it is the same user and may make network namespaces. It
 /// must have one thread only.
 #[pyfunction]
 pub(crate) fn enter_own_user_namespace() -> PyResult<()> {
-    #[cfg(target_os = "linux")]
-    return weir_live::host::enter_own_user_namespace().map_err(live_error);
-    #[cfg(not(target_os = "linux"))]
-    Err(live_error(LiveError::NeedsLinux { what: "a user namespace" }))
+    host::enter_own_user_namespace().map_err(live_error)
 }
 
 /// Let programs that the calling thread starts from now on enter namespaces that this process has made.
 #[pyfunction]
 pub(crate) fn keep_administration() -> PyResult<()> {
-    #[cfg(target_os = "linux")]
-    return weir_live::host::keep_administration().map_err(live_error);
-    #[cfg(not(target_os = "linux"))]
-    Err(live_error(LiveError::NeedsLinux { what: "a user namespace" }))
+    host::keep_administration().map_err(live_error)
 }
 
 /// Let the CPUs of `cpus` do the receive work of `interface` in the namespace at the path `namespace`.
 #[pyfunction]
 pub(crate) fn steer_receive(namespace: PathBuf, interface: &str, cpus: Vec<usize>) -> PyResult<()> {
-    #[cfg(target_os = "linux")]
-    {
-        let namespace = weir_live::host::namespace::Namespace::open(&namespace).map_err(live_error)?;
-        namespace.steer_receive(interface, &cpus).map_err(live_error)
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (namespace, interface, cpus);
-        Err(live_error(LiveError::NeedsLinux { what: "receive packet steering" }))
-    }
+    let namespace = Namespace::open(&namespace).map_err(live_error)?;
+    namespace.steer_receive(interface, &cpus).map_err(live_error)
 }
 
 /// One direction of a trial, as Python gives it.
 #[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 pub(crate) struct DirectionArgument {
-    #[pyo3(item)]
     source: String,
-    #[pyo3(item)]
     destination: String,
-    #[pyo3(item)]
     frames: u64,
-    #[pyo3(item)]
     run_id: u32,
-    #[pyo3(item)]
     sender_namespace: PathBuf,
-    #[pyo3(item)]
     receiver_namespace: PathBuf,
-    #[pyo3(item)]
     sender_cpu: Option<usize>,
-    #[pyo3(item)]
     receiver_cpu: Option<usize>,
 }
 
@@ -153,18 +127,13 @@ pub(crate) fn udp_trial<'py>(
         .iter()
         .map(|direction| constant(direction.frames, plan.duration, plan.payloads.largest()))
         .collect::<PyResult<Vec<_>>>()?;
-    let cancel = AtomicBool::new(false);
-    let trial = || run(&plan, &departures, &cancel);
-    let report = watched(py, trial, || Ok(()), || cancel.store(true, Ordering::Relaxed))?.map_err(live_error)?;
+    let report = cancellable(py, |cancel| run(&plan, &departures, cancel))?.map_err(live_error)?;
     as_dict(py, &report)
 }
 
 impl DirectionArgument {
     fn planned(&self, real_time: bool) -> PyResult<Direction> {
-        let seat = |namespace: &PathBuf, cpu, level| {
-            let priority = if real_time { Priority::RealTime(level) } else { Priority::Normal };
-            Seat { namespace: Some(namespace.clone()), cpu, priority }
-        };
+        let seat = |namespace: &PathBuf, cpu, level| seat(Some(namespace.clone()), cpu, real_time, level);
         let destination = address(&self.destination)?;
         Ok(Direction {
             sender: seat(&self.sender_namespace, self.sender_cpu, SENDER_PRIORITY),
@@ -191,15 +160,7 @@ fn constant(frames: u64, duration: Span, size: Bytes) -> PyResult<impl Iterator<
     let Ok(count) = usize::try_from(frames) else {
         return wrong(format!("{frames} frames are more than this machine can count"));
     };
-    let source = Source {
-        from: 0,
-        to: Destination::Node(1),
-        start_ps: Time::ZERO,
-        stop_ps: Time::NEVER,
-        departures: Departures::Constant { gap_ps },
-        frame_size: FrameSize::Fixed(size),
-        stream: Stream::Named,
-    };
+    let source = Source::between(0, 1, Departures::Constant { gap_ps }, FrameSize::Fixed(size));
     Ok(Emissions::new(&source, Seed::new(0).stream("traffic/offered/sender")).take(count).map(|emission| emission.at))
 }
 
@@ -209,8 +170,7 @@ fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>
         report.directions.iter().map(|direction| direction_as_dict(py, direction)).collect::<PyResult<Vec<_>>>()?;
     answer.set_item("directions", directions)?;
     answer.set_item("delay_ns", percentiles(py, report.delay)?)?;
-    answer.set_item("clock_step_ns", report.clock_step_ns)?;
-    answer.set_item("stopped", report.stopped)?;
+    set_fields!(answer, report, [clock_step_ns, stopped]);
     let accounts: Vec<_> = report.accounts.iter().map(|reading| (reading.at.ps(), reading.texts.clone())).collect();
     answer.set_item("accounts", accounts)?;
     Ok(answer)
@@ -218,20 +178,26 @@ fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>
 
 fn direction_as_dict<'py>(py: Python<'py>, report: &DirectionReport) -> PyResult<Bound<'py, PyDict>> {
     let answer = PyDict::new(py);
-    answer.set_item("intended", report.intended)?;
-    answer.set_item("sent", report.sent)?;
-    answer.set_item("received", report.received)?;
-    answer.set_item("lost_early", report.lost_early)?;
-    answer.set_item("duplicated", report.duplicated)?;
-    answer.set_item("reordered", report.reordered)?;
-    answer.set_item("strangers", report.strangers)?;
-    answer.set_item("receiver_drops", report.receiver_drops)?;
+    set_fields!(
+        answer,
+        report,
+        [
+            intended,
+            sent,
+            received,
+            lost_early,
+            duplicated,
+            reordered,
+            strangers,
+            receiver_drops,
+            late,
+            blocked,
+            batches
+        ]
+    );
     answer.set_item("sending_ps", report.sending.ps())?;
     answer.set_item("lateness_ns", percentiles(py, report.lateness)?)?;
-    answer.set_item("late", report.late)?;
     answer.set_item("delay_ns", percentiles(py, report.delay)?)?;
-    answer.set_item("blocked", report.blocked)?;
-    answer.set_item("batches", report.batches)?;
     for (name, Seated { real_time, cpu }) in [("sender", report.sender), ("receiver", report.receiver)] {
         answer.set_item(format!("{name}_real_time"), real_time)?;
         answer.set_item(format!("{name}_cpu"), cpu)?;
@@ -250,6 +216,11 @@ pub(crate) fn percentiles<'py>(py: Python<'py>, found: Option<Percentiles>) -> P
         answer.set_item(name, ns(value))?;
     }
     Ok(Some(answer))
+}
+
+/// Where a thread works; with `real_time` at this level, where the system permits it.
+pub(crate) fn seat(namespace: Option<PathBuf>, cpu: Option<usize>, real_time: bool, level: u8) -> Seat {
+    Seat { namespace, cpu, priority: if real_time { Priority::RealTime(level) } else { Priority::Normal } }
 }
 
 pub(crate) fn ns(span: Span) -> u64 {

@@ -1,27 +1,25 @@
-//! A loaded path in virtual time.
+//! Paths in virtual time: loaded ones, and directions that replay recorded arrivals.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use numpy::IntoPyArray;
-use pyo3::exceptions::PyKeyboardInterrupt;
+use numpy::{IntoPyArray, PyReadonlyArray1};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use weir_core::path::LoadedPath;
+use weir_core::marking::Ecn;
+use weir_core::path::{Arrived, LineSpec, LoadedPath, replay};
+use weir_core::queue::Label;
 use weir_core::rng::Seed;
-use weir_core::units::Span;
+use weir_core::units::{Bytes, Span, Time};
 use weir_sim::path::{PathTotals, StreamTotals, simulate_path};
 
 use crate::errors::spec_error;
-use crate::watch::watched;
+use crate::watch::cancellable;
 
 /// Run what is sent over a path, as JSON, in virtual time.
 #[pyfunction]
 #[pyo3(name = "simulate_path", signature = (spec_json, seed))]
 pub(crate) fn simulate_loaded_path<'py>(py: Python<'py>, spec_json: &str, seed: u64) -> PyResult<Bound<'py, PyDict>> {
     let spec = LoadedPath::from_json(spec_json).map_err(spec_error)?;
-    let cancelled = AtomicBool::new(false);
-    let work = || simulate_path(&spec, Seed::new(seed), &cancelled);
-    let totals = watched(py, work, || Ok(()), || cancelled.store(true, Ordering::Relaxed))?;
+    let totals = cancellable(py, |cancelled| simulate_path(&spec, Seed::new(seed), cancelled))?;
     as_dict(py, totals.ok_or_else(|| PyKeyboardInterrupt::new_err("cancelled"))?)
 }
 
@@ -40,10 +38,8 @@ fn as_dict(py: Python<'_>, totals: PathTotals) -> PyResult<Bound<'_, PyDict>> {
     let lines = PyList::empty(py);
     for counters in &totals.lines {
         let line = PyDict::new(py);
-        line.set_item("arrived", counters.arrived)?;
-        line.set_item("lost", counters.lost)?;
+        set_fields!(line, counters, [arrived, lost, left]);
         line.set_item("dropped", counters.dropped + counters.dropped_early)?;
-        line.set_item("left", counters.left)?;
         lines.append(line)?;
     }
     answer.set_item("lines", lines)?;
@@ -53,8 +49,7 @@ fn as_dict(py: Python<'_>, totals: PathTotals) -> PyResult<Bound<'_, PyDict>> {
 fn stream_as_dict<'py>(py: Python<'py>, stream: &StreamTotals) -> PyResult<Bound<'py, PyDict>> {
     let answer = PyDict::new(py);
     answer.set_item("delivered_bytes", stream.delivered.count())?;
-    answer.set_item("retransmits", stream.sender.retransmits)?;
-    answer.set_item("timeouts", stream.sender.timeouts)?;
+    set_fields!(answer, stream.sender, [retransmits, timeouts]);
     let intervals = &stream.intervals;
     let columns: [(&str, Vec<u64>); 4] = [
         ("interval_delivered_bytes", intervals.iter().map(|interval| interval.delivered.count()).collect()),
@@ -69,4 +64,66 @@ fn stream_as_dict<'py>(py: Python<'py>, stream: &StreamTotals) -> PyResult<Bound
     let srtt = intervals.iter().map(|interval| interval.srtt.map_or(0, Span::ps)).collect::<Vec<u64>>();
     answer.set_item("interval_srtt_ps", srtt.into_pyarray(py))?;
     Ok(answer)
+}
+
+/// A direction of a path again, in the one form that it is written in.
+#[pyfunction]
+pub(crate) fn check_line(line_json: &str) -> PyResult<String> {
+    let line = LineSpec::from_json(line_json).map_err(spec_error)?;
+    serde_json::to_string(&line).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// What a direction of a path does with recorded arrivals up to `until_ps`: `departures` (places and times of those
+/// that leave), `dropped`, `lost` and `marked` (places). `ecn` is the ECN field of each: 0 not capable, 1 ECT(1), 2
+/// ECT(0), 3 CE.
+#[pyfunction]
+#[pyo3(signature = (line_json, *, seed, name, t_ps, size_bytes, flow, ecn, until_ps))]
+#[expect(clippy::too_many_arguments, reason = "Python's keyword-only options")]
+pub(crate) fn replay_line<'py>(
+    py: Python<'py>,
+    line_json: &str,
+    seed: u64,
+    name: &str,
+    t_ps: PyReadonlyArray1<'py, u64>,
+    size_bytes: PyReadonlyArray1<'py, u64>,
+    flow: PyReadonlyArray1<'py, u64>,
+    ecn: PyReadonlyArray1<'py, u64>,
+    until_ps: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let line = LineSpec::from_json(line_json).map_err(spec_error)?;
+    let (times, sizes, flows, ecn) = (t_ps.as_slice()?, size_bytes.as_slice()?, flow.as_slice()?, ecn.as_slice()?);
+    if [sizes.len(), flows.len(), ecn.len()].iter().any(|&len| len != times.len()) {
+        return Err(PyValueError::new_err("arrivals: as many times as sizes, flows and 'ecn'"));
+    }
+    if times.windows(2).any(|pair| pair[0] > pair[1]) || times.last().is_some_and(|&last| last > until_ps) {
+        return Err(PyValueError::new_err("arrivals: times do not go back, nor beyond the end"));
+    }
+    if sizes.iter().any(|&size| size > 65_535) {
+        return Err(PyValueError::new_err("arrivals: frames are at most 65535 bytes long"));
+    }
+    let labels =
+        flows.iter().zip(ecn).map(|(&flow, &ecn)| Label { flow, ecn: Ecn::from_bits(ecn as u8), ..Label::default() });
+    let arrivals: Vec<Arrived> = (times.iter().zip(sizes).zip(labels))
+        .map(|((&at, &size), label)| Arrived { at: Time::from_ps(at), size: Bytes::new(size), label })
+        .collect();
+    let replayed = py.detach(|| replay(&line, Seed::new(seed), name, &arrivals, Time::from_ps(until_ps)));
+    let answer = PyDict::new(py);
+    set_outcome(&answer, replayed.departures, replayed.dropped, replayed.lost)?;
+    answer.set_item("marked", replayed.marked.into_pyarray(py))?;
+    Ok(answer)
+}
+
+/// What became of the frames of a line: places and times of those that left, places of the others.
+pub(crate) fn set_outcome(
+    answer: &Bound<'_, PyDict>,
+    departures: Vec<(u64, Time)>,
+    dropped: Vec<u64>,
+    lost: Vec<u64>,
+) -> PyResult<()> {
+    let py = answer.py();
+    let (places, times): (Vec<u64>, Vec<u64>) = departures.into_iter().map(|(place, at)| (place, at.ps())).unzip();
+    answer.set_item("departed", places.into_pyarray(py))?;
+    answer.set_item("departed_ps", times.into_pyarray(py))?;
+    answer.set_item("dropped", dropped.into_pyarray(py))?;
+    answer.set_item("lost", lost.into_pyarray(py))
 }

@@ -1,11 +1,17 @@
-//! Probes of a path and their answers, as columns. Linux only.
+//! Probes of a path and their answers, as columns.
 
+use numpy::IntoPyArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use weir_core::units::{Bytes, Span, Time};
+use weir_live::probe::{Answer, Plan, Ports, Probe, Report, Word, run};
+
+use crate::errors::live_error;
+use crate::live::{ns, seat};
+use crate::watch::cancellable;
 
 /// Real-time priority of the prober: it sleeps nearly all the time.
-#[cfg(target_os = "linux")]
 const PRIORITY: u8 = 40;
 
 /// Send UDP probes from where the caller stands, each at its time with its time to live and its size as an IP packet,
@@ -30,51 +36,28 @@ pub(crate) fn probe_path<'py>(
     if at_ps.len() != hops.len() || at_ps.len() != size_bytes.len() {
         return Err(PyValueError::new_err("at_ps, hops and size_bytes: one value for each probe"));
     }
-    #[cfg(target_os = "linux")]
-    {
-        use std::sync::atomic::{AtomicBool, Ordering};
-
-        use weir_core::units::{Bytes, Span, Time};
-        use weir_live::host::{Priority, Seat};
-        use weir_live::probe::{Plan, Ports, Probe, run};
-
-        let destination =
-            destination.parse().map_err(|_| PyValueError::new_err(format!("'{destination}' is no IP address")))?;
-        let probes = at_ps.iter().zip(&hops).zip(&size_bytes).map(|((&at, &hops), &size)| Probe {
-            at: Time::from_ps(at),
-            hops,
-            size: Bytes::new(size),
-        });
-        let priority = if real_time { Priority::RealTime(PRIORITY) } else { Priority::Normal };
-        let plan = Plan {
-            destination,
-            port,
-            ports: if rotating { Ports::Rotating } else { Ports::Constant },
-            source_port,
-            token,
-            probes: probes.collect(),
-            timeout: Span::from_ps(timeout_ps),
-            seat: Seat { namespace: None, cpu: None, priority },
-        };
-        let cancel = AtomicBool::new(false);
-        let work = || run(&plan, &cancel);
-        let report = crate::watch::watched(py, work, || Ok(()), || cancel.store(true, Ordering::Relaxed))?
-            .map_err(crate::errors::live_error)?;
-        as_dict(py, &report)
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (py, destination, port, rotating, source_port, token, timeout_ps, real_time);
-        Err(crate::errors::live_error(weir_live::LiveError::NeedsLinux { what: "probing a path" }))
-    }
+    let destination =
+        destination.parse().map_err(|_| PyValueError::new_err(format!("'{destination}' is no IP address")))?;
+    let probes = at_ps.iter().zip(&hops).zip(&size_bytes).map(|((&at, &hops), &size)| Probe {
+        at: Time::from_ps(at),
+        hops,
+        size: Bytes::new(size),
+    });
+    let plan = Plan {
+        destination,
+        port,
+        ports: if rotating { Ports::Rotating } else { Ports::Constant },
+        source_port,
+        token,
+        probes: probes.collect(),
+        timeout: Span::from_ps(timeout_ps),
+        seat: seat(None, None, real_time, PRIORITY),
+    };
+    let report = cancellable(py, |cancel| run(&plan, cancel))?.map_err(live_error)?;
+    as_dict(py, &report)
 }
 
-#[cfg(target_os = "linux")]
-fn as_dict<'py>(py: Python<'py>, report: &weir_live::probe::Report) -> PyResult<Bound<'py, PyDict>> {
-    use numpy::IntoPyArray;
-    use weir_core::units::Time;
-    use weir_live::probe::Word;
-
+fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
     let mut routers = Vec::new();
     let router: Vec<i32> = report
         .answers
@@ -88,7 +71,7 @@ fn as_dict<'py>(py: Python<'py>, report: &weir_live::probe::Report) -> PyResult<
             i32::try_from(known).unwrap_or(i32::MAX)
         })
         .collect();
-    let word = |answer: &Option<_>| match answer.as_ref().map(|answer: &weir_live::probe::Answer| answer.word) {
+    let word = |answer: &Option<_>| match answer.as_ref().map(|answer: &Answer| answer.word) {
         None => ("", 0, 0),
         Some(Word::TimeExceeded) => ("time-exceeded", 0, 0),
         Some(Word::PortUnreachable) => ("port-unreachable", 0, 0),
@@ -97,8 +80,8 @@ fn as_dict<'py>(py: Python<'py>, report: &weir_live::probe::Report) -> PyResult<
         Some(Word::Other(_, code)) => ("other", code, 0),
     };
     let words: Vec<(&str, u8, u32)> = report.answers.iter().map(word).collect();
-    let rtt = |answer: &Option<weir_live::probe::Answer>| answer.map_or(f64::NAN, |answer| answer.rtt.ps() as f64);
-    let quoted = |answer: &Option<weir_live::probe::Answer>| answer.map_or(0, |answer| answer.quoted.count());
+    let rtt = |answer: &Option<Answer>| answer.map_or(f64::NAN, |answer| answer.rtt.ps() as f64);
+    let quoted = |answer: &Option<Answer>| answer.map_or(0, |answer| answer.quoted.count());
     let sent = |sent: &Option<Time>| sent.map_or(f64::NAN, |at| at.saturating_since(Time::ZERO).ps() as f64);
     let answer = PyDict::new(py);
     answer.set_item("source", report.source.ip().to_string())?;
@@ -111,12 +94,8 @@ fn as_dict<'py>(py: Python<'py>, report: &weir_live::probe::Report) -> PyResult<
     answer.set_item("mtu_bytes", words.iter().map(|&(.., mtu)| mtu).collect::<Vec<u32>>().into_pyarray(py))?;
     answer.set_item("router", router.into_pyarray(py))?;
     answer.set_item("routers", routers.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-    answer.set_item("stamped", report.stamped)?;
-    answer.set_item("duplicates", report.duplicates)?;
-    answer.set_item("strangers", report.strangers)?;
-    answer.set_item("replies", report.replies)?;
-    answer.set_item("clock_step_ns", report.clock_step_ns)?;
+    set_fields!(answer, report, [stamped, duplicates, strangers, replies, clock_step_ns]);
     answer.set_item("real_time", report.seated.real_time)?;
-    answer.set_item("waited_ns", report.waited.map(crate::live::ns))?;
+    answer.set_item("waited_ns", report.waited.map(ns))?;
     Ok(answer)
 }

@@ -1,13 +1,29 @@
-//! Rapid over UDP: the sending and the receiving end. Linux only.
+//! Rapid over UDP: the sending and the receiving end.
 
 use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
+use weir_core::rapid::{Outcome, ProbeState, tables};
+use weir_core::tcp::Config;
+use weir_core::units::{Bytes, Span};
+use weir_core::{SpecError, table};
+use weir_live::LiveError;
+use weir_live::host::Seated;
+use weir_live::rapid::keys::Key;
+use weir_live::rapid::send::{self, Report, Watch};
+use weir_live::rapid::serve;
+use weir_live::rapid::service::{Bounds, Counts, Event};
+use weir_live::rapid::timing::{Kept, QUANTILES};
+use weir_live::rapid::wire::{Closed, Reason};
 
-#[cfg(not(target_os = "linux"))]
-use crate::errors::live_error;
+use crate::arrow::tables_to_python;
+use crate::errors::{live_error, spec_error};
+use crate::live::{ns, percentiles, seat};
+use crate::watch::watched;
 
 /// Send over UDP to `peer`, where `serve_rapid` runs, as `config_json` (a TCP of the core) says, for `duration_ps`. Every
 /// 50 ms `watch` receives the time since the start (ns), bytes acknowledged and the mean rate (bit/s); when it answers true,
@@ -33,36 +49,23 @@ pub(crate) fn send_rapid<'py>(
     packets: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (peer, source) = (address(peer)?, source.map(address).transpose()?);
-    #[cfg(target_os = "linux")]
-    {
-        use crate::errors::spec_error;
-        use weir_core::SpecError;
-        use weir_core::units::{Bytes, Span};
-
-        let config: weir_core::tcp::Config =
-            serde_json::from_str(config_json).map_err(|error| spec_error(SpecError::new("", error.to_string())))?;
-        config.check().map_err(spec_error)?;
-        let plan = weir_live::rapid::send::Plan {
-            peer,
-            source,
-            secret: live::key(secret)?,
-            config,
-            lasts: Span::from_ps(duration_ps),
-            every: Span::from_ps(every_ps.max(1_000_000_000)),
-            patience: Span::from_ps(patience_ps),
-            spin: Span::from_ps(spin_ps),
-            seat: live::seat(real_time, cpu, live::SENDER_PRIORITY),
-            buffer: Bytes::new(buffer_bytes),
-            packets,
-        };
-        live::send(py, &plan, &watch)
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (peer, secret, config_json, duration_ps, watch, source, every_ps, patience_ps, spin_ps);
-        let _ = (py, real_time, cpu, buffer_bytes, packets);
-        Err(live_error(weir_live::LiveError::NeedsLinux { what: "Rapid over UDP" }))
-    }
+    let config: Config =
+        serde_json::from_str(config_json).map_err(|error| spec_error(SpecError::new("", error.to_string())))?;
+    config.check().map_err(spec_error)?;
+    let plan = send::Plan {
+        peer,
+        source,
+        secret: key(secret)?,
+        config,
+        lasts: Span::from_ps(duration_ps),
+        every: Span::from_ps(every_ps.max(1_000_000_000)),
+        patience: Span::from_ps(patience_ps),
+        spin: Span::from_ps(spin_ps),
+        seat: seat(None, cpu, real_time, SENDER_PRIORITY),
+        buffer: Bytes::new(buffer_bytes),
+        packets,
+    };
+    send(py, &plan, &watch)
 }
 
 /// Receive what `send_rapid` sends from those who hold `secret`, until `watch` answers true or `sessions` have ended. Every
@@ -87,248 +90,196 @@ pub(crate) fn serve_rapid<'py>(
     buffer_bytes: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
     let listen = address(listen)?;
-    #[cfg(target_os = "linux")]
-    {
-        use weir_core::units::{Bytes, Span};
-
-        let plan = weir_live::rapid::serve::Plan {
-            listen,
-            secret: live::key(secret)?,
-            bounds: weir_live::rapid::service::Bounds {
-                sessions: most_sessions,
-                longest: Span::from_ps(longest_ps),
-                most: Bytes::new(most_bytes),
-                buffer: Bytes::new(memory_bytes),
-            },
-            sessions,
-            buffer: Bytes::new(buffer_bytes),
-            seat: live::seat(real_time, cpu, live::RECEIVER_PRIORITY),
-        };
-        live::serve(py, &plan, &watch)
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (py, listen, secret, watch, sessions, most_sessions, longest_ps, most_bytes, memory_bytes);
-        let _ = (real_time, cpu, buffer_bytes);
-        Err(live_error(weir_live::LiveError::NeedsLinux { what: "Rapid over UDP" }))
-    }
+    let plan = serve::Plan {
+        listen,
+        secret: key(secret)?,
+        bounds: Bounds {
+            sessions: most_sessions,
+            longest: Span::from_ps(longest_ps),
+            most: Bytes::new(most_bytes),
+            buffer: Bytes::new(memory_bytes),
+        },
+        sessions,
+        buffer: Bytes::new(buffer_bytes),
+        seat: seat(None, cpu, real_time, RECEIVER_PRIORITY),
+    };
+    serve(py, &plan, &watch)
 }
 
 fn address(text: &str) -> PyResult<SocketAddr> {
     text.parse().map_err(|_| PyValueError::new_err(format!("'{text}' is no IP address with a port")))
 }
 
-#[cfg(target_os = "linux")]
-mod live {
-    use std::sync::Mutex;
-    use std::sync::atomic::{AtomicBool, Ordering};
+/// Below an emulator of paths, and the sender before the receiver, whose datagrams wait in its socket.
+const SENDER_PRIORITY: u8 = 40;
+const RECEIVER_PRIORITY: u8 = 30;
 
-    use pyo3::types::PyList;
-    use weir_core::rapid::{Outcome, ProbeState, tables};
-    use weir_core::table;
-    use weir_live::LiveError;
-    use weir_live::host::{Priority, Seat, Seated};
-    use weir_live::rapid::keys::Key;
-    use weir_live::rapid::send::{self, Report, Watch};
-    use weir_live::rapid::serve;
-    use weir_live::rapid::service::{Counts, Event};
-    use weir_live::rapid::timing::{Kept, QUANTILES};
-    use weir_live::rapid::wire::{Closed, Reason};
+fn key(secret: &[u8]) -> PyResult<Key> {
+    Key::of_secret(secret).map_err(live_error)
+}
 
-    use super::*;
-    use crate::arrow::tables_to_python;
-    use crate::errors::live_error;
-    use crate::live::{ns, percentiles};
-    use crate::watch::watched;
-
-    /// Below an emulator of paths, and the sender before the receiver, whose datagrams wait in its socket.
-    pub(super) const SENDER_PRIORITY: u8 = 40;
-    pub(super) const RECEIVER_PRIORITY: u8 = 30;
-
-    pub(super) fn key(secret: &[u8]) -> PyResult<Key> {
-        Key::of_secret(secret).map_err(live_error)
-    }
-
-    pub(super) fn seat(real_time: bool, cpu: Option<usize>, level: u8) -> Seat {
-        let priority = if real_time { Priority::RealTime(level) } else { Priority::Normal };
-        Seat { namespace: None, cpu, priority }
-    }
-
-    pub(super) fn send<'py>(
-        py: Python<'py>,
-        plan: &send::Plan,
-        watch: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let shared = Watch::default();
-        let look = || {
-            let load = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
-            let reported = (load(&shared.elapsed_ns), load(&shared.acked), load(&shared.rate));
-            if watch.call1(reported)?.is_truthy()? {
-                shared.cancel.store(true, Ordering::Relaxed);
-            }
-            Ok(())
-        };
-        let work = || send::send(plan, &shared);
-        let report = watched(py, work, look, || shared.cancel.store(true, Ordering::Relaxed))?.map_err(live_error)?;
-        as_dict(py, report)
-    }
-
-    pub(super) fn serve<'py>(
-        py: Python<'py>,
-        plan: &serve::Plan,
-        watch: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let cancel = AtomicBool::new(false);
-        let place: Mutex<Option<(SocketAddr, Seated)>> = Mutex::new(None);
-        let happened: Mutex<Vec<Event>> = Mutex::new(Vec::new());
-        let look = || -> PyResult<()> {
-            let reported = PyList::empty(py);
-            if let Some((address, seated)) = lock(&place).take() {
-                let entry = PyDict::new(py);
-                entry.set_item("what", "listening")?;
-                entry.set_item("address", address.to_string())?;
-                entry.set_item("real_time", seated.real_time)?;
-                reported.append(entry)?;
-            }
-            let events = std::mem::take(&mut *lock(&happened));
-            for event in &events {
-                reported.append(event_as_dict(py, event)?)?;
-            }
-            if watch.call1((reported,))?.is_truthy()? {
-                cancel.store(true, Ordering::Relaxed);
-            }
-            Ok(())
-        };
-        let work = || {
-            let ready = |address, seated| *lock(&place) = Some((address, seated));
-            serve::serve(plan, &cancel, ready, |event| lock(&happened).push(event))
-        };
-        let mut look = look;
-        let counts: Result<Counts, LiveError> = watched(py, work, &mut look, || cancel.store(true, Ordering::Relaxed))?;
-        look()?;
-        let Counts { strangers, unanswered, replayed, sessions } = counts.map_err(live_error)?;
-        let answer = PyDict::new(py);
-        answer.set_item("strangers", strangers)?;
-        answer.set_item("unanswered", unanswered)?;
-        answer.set_item("replayed", replayed)?;
-        answer.set_item("sessions", sessions)?;
-        Ok(answer)
-    }
-
-    fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-        mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn event_as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> {
-        let entry = PyDict::new(py);
-        let (what, peer) = match event {
-            Event::Opened { peer } => ("opened", peer),
-            Event::Ended { peer, end, counts } => {
-                entry.set_item("end", end.name())?;
-                entry.set_item("counts", far_as_dict(py, counts)?)?;
-                ("ended", peer)
-            }
-            Event::Refused { peer, reason } => {
-                let reason = match reason {
-                    Reason::Busy => "busy",
-                    Reason::TooLong => "too-long",
-                    Reason::Unsuitable => "unsuitable",
-                };
-                entry.set_item("reason", reason)?;
-                ("refused", peer)
-            }
-        };
-        entry.set_item("what", what)?;
-        entry.set_item("peer", SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string())?;
-        Ok(entry)
-    }
-
-    fn far_as_dict<'py>(py: Python<'py>, counts: &Closed) -> PyResult<Bound<'py, PyDict>> {
-        let answer = PyDict::new(py);
-        for (name, count) in [
-            ("segments", counts.segments),
-            ("delivered_bytes", counts.delivered_bytes),
-            ("out_of_order_segments", counts.out_of_order),
-            ("duplicate_segments", counts.duplicates),
-            ("beyond_window_segments", counts.beyond_window),
-            ("acks", counts.acks),
-            ("socket_drops", counts.socket_drops),
-            ("clock_steps", counts.clock_steps),
-            ("lasted_ns", counts.lasted_ns),
-        ] {
-            answer.set_item(name, count)?;
+fn send<'py>(py: Python<'py>, plan: &send::Plan, watch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let shared = Watch::default();
+    let look = || {
+        let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        let reported = (load(&shared.elapsed_ns), load(&shared.acked), load(&shared.rate));
+        if watch.call1(reported)?.is_truthy()? {
+            shared.cancel.store(true, Ordering::Relaxed);
         }
-        Ok(answer)
-    }
+        Ok(())
+    };
+    let work = || send::send(plan, &shared);
+    let report = watched(py, work, look, || shared.cancel.store(true, Ordering::Relaxed))?.map_err(live_error)?;
+    as_dict(py, report)
+}
 
-    fn as_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
-        let answer = PyDict::new(py);
-        answer.set_item("ending", report.ending.name())?;
-        answer.set_item("real_time", report.seated.real_time)?;
-        answer.set_item("cpu", report.seated.cpu)?;
-        answer.set_item("elapsed_ns", ns(report.elapsed))?;
-        answer.set_item("on_cpu_ns", ns(report.on_cpu))?;
-        answer.set_item("waited_ns", report.waited.map(ns))?;
-        answer.set_item("min_rtt_ns", report.rtt.0.map(ns))?;
-        answer.set_item("srtt_ns", report.rtt.1.map(ns))?;
-        answer.set_item("blocked", report.blocked)?;
-        answer.set_item("strangers", report.strangers)?;
-        let counters = report.counters;
-        let counts = PyDict::new(py);
-        for (name, count) in [
-            ("segments", counters.segments),
-            ("bytes", counters.bytes),
-            ("acked_bytes", counters.acked_bytes),
-            ("retransmits", counters.retransmits),
-            ("fast_retransmits", counters.fast_retransmits),
-            ("forward_retransmits", counters.forward_retransmits),
-            ("slow_start_retransmits", counters.slow_start_retransmits),
-            ("timeout_retransmits", counters.timeout_retransmits),
-            ("rescue_retransmits", counters.rescue_retransmits),
-            ("lost_retransmits", counters.lost_retransmits),
-            ("timeouts", counters.timeouts),
-            ("recoveries", counters.recoveries),
-            ("recovery_failures", counters.recovery_failures),
-            ("acks", counters.acks),
-        ] {
-            counts.set_item(name, count)?;
+fn serve<'py>(py: Python<'py>, plan: &serve::Plan, watch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let cancel = AtomicBool::new(false);
+    let place: Mutex<Option<(SocketAddr, Seated)>> = Mutex::new(None);
+    let happened: Mutex<Vec<Event>> = Mutex::new(Vec::new());
+    let look = || -> PyResult<()> {
+        let reported = PyList::empty(py);
+        if let Some((address, seated)) = lock(&place).take() {
+            let entry = PyDict::new(py);
+            entry.set_item("what", "listening")?;
+            entry.set_item("address", address.to_string())?;
+            entry.set_item("real_time", seated.real_time)?;
+            reported.append(entry)?;
         }
-        answer.set_item("counts", counts)?;
-        answer.set_item("receiver", report.far.as_ref().map(|far| far_as_dict(py, far)).transpose()?)?;
-        answer.set_item("gaps", kept_as_dict(py, &report.kept)?)?;
-        answer.set_item("outcomes", Outcome::NAMES.to_vec())?;
-        answer.set_item("states", ProbeState::NAMES.to_vec())?;
-        answer.set_item("tables", tables_of(py, &report)?)?;
-        Ok(answer)
-    }
+        let events = std::mem::take(&mut *lock(&happened));
+        for event in &events {
+            reported.append(event_as_dict(py, event)?)?;
+        }
+        if watch.call1((reported,))?.is_truthy()? {
+            cancel.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    let work = || {
+        let ready = |address, seated| *lock(&place) = Some((address, seated));
+        serve::serve(plan, &cancel, ready, |event| lock(&happened).push(event))
+    };
+    let mut look = look;
+    let counts: Result<Counts, LiveError> = watched(py, work, &mut look, || cancel.store(true, Ordering::Relaxed))?;
+    look()?;
+    let counts = counts.map_err(live_error)?;
+    let answer = PyDict::new(py);
+    set_fields!(answer, counts, [strangers, unanswered, replayed, sessions]);
+    Ok(answer)
+}
 
-    fn kept_as_dict<'py>(py: Python<'py>, kept: &Kept) -> PyResult<Bound<'py, PyDict>> {
-        let answer = PyDict::new(py);
-        answer.set_item("count", kept.gaps)?;
-        answer.set_item("within_1_us", kept.exact)?;
-        answer.set_item("within_a_quarter", kept.near)?;
-        answer.set_item("quantiles", QUANTILES.to_vec())?;
-        answer.set_item("error_ns", kept.error_ns.clone())?;
-        answer.set_item("lateness_ns", percentiles(py, kept.late)?)?;
-        Ok(answer)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
 
-    fn tables_of<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
-        let tables = vec![
-            tables::streams(&report.log.streams),
-            tables::states(&report.log.states),
-            tables::packets(&report.log.packets),
-            table!("rates", "An interval of a live transfer.": &report.intervals => |row|
-                end_ps: U64 = row.end.ps(),
-                acked_bytes: U64 = row.acked,
-                sent_bytes: U64 = row.sent,
-                retransmits: U64 = row.retransmits,
-                rate_bps: U64 = row.rate.bps(),
-                srtt_ps: MaybeU64 = row.srtt.map(weir_core::units::Span::ps),
-                flight_bytes: U64 = row.flight.count(),
-                probes: U32 = u32::from(row.probes),
-            ),
-        ];
-        tables_to_python(py, tables)
+fn event_as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> {
+    let entry = PyDict::new(py);
+    let (what, peer) = match event {
+        Event::Opened { peer } => ("opened", peer),
+        Event::Ended { peer, end, counts } => {
+            entry.set_item("end", end.name())?;
+            entry.set_item("counts", far_as_dict(py, counts)?)?;
+            ("ended", peer)
+        }
+        Event::Refused { peer, reason } => {
+            let reason = match reason {
+                Reason::Busy => "busy",
+                Reason::TooLong => "too-long",
+                Reason::Unsuitable => "unsuitable",
+            };
+            entry.set_item("reason", reason)?;
+            ("refused", peer)
+        }
+    };
+    entry.set_item("what", what)?;
+    entry.set_item("peer", SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string())?;
+    Ok(entry)
+}
+
+fn far_as_dict<'py>(py: Python<'py>, counts: &Closed) -> PyResult<Bound<'py, PyDict>> {
+    let answer = PyDict::new(py);
+    for (name, count) in [
+        ("segments", counts.segments),
+        ("delivered_bytes", counts.delivered_bytes),
+        ("out_of_order_segments", counts.out_of_order),
+        ("duplicate_segments", counts.duplicates),
+        ("beyond_window_segments", counts.beyond_window),
+        ("acks", counts.acks),
+        ("socket_drops", counts.socket_drops),
+        ("clock_steps", counts.clock_steps),
+        ("lasted_ns", counts.lasted_ns),
+    ] {
+        answer.set_item(name, count)?;
     }
+    Ok(answer)
+}
+
+fn as_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
+    let answer = PyDict::new(py);
+    answer.set_item("ending", report.ending.name())?;
+    set_fields!(answer, report.seated, [real_time, cpu]);
+    answer.set_item("elapsed_ns", ns(report.elapsed))?;
+    answer.set_item("on_cpu_ns", ns(report.on_cpu))?;
+    answer.set_item("waited_ns", report.waited.map(ns))?;
+    answer.set_item("min_rtt_ns", report.rtt.0.map(ns))?;
+    answer.set_item("srtt_ns", report.rtt.1.map(ns))?;
+    set_fields!(answer, report, [blocked, strangers]);
+    let counts = PyDict::new(py);
+    set_fields!(
+        counts,
+        report.counters,
+        [
+            segments,
+            bytes,
+            acked_bytes,
+            retransmits,
+            fast_retransmits,
+            forward_retransmits,
+            slow_start_retransmits,
+            timeout_retransmits,
+            rescue_retransmits,
+            lost_retransmits,
+            timeouts,
+            recoveries,
+            recovery_failures,
+            acks
+        ]
+    );
+    answer.set_item("counts", counts)?;
+    answer.set_item("receiver", report.far.as_ref().map(|far| far_as_dict(py, far)).transpose()?)?;
+    answer.set_item("gaps", kept_as_dict(py, &report.kept)?)?;
+    answer.set_item("outcomes", Outcome::NAMES.to_vec())?;
+    answer.set_item("states", ProbeState::NAMES.to_vec())?;
+    answer.set_item("tables", tables_of(py, &report)?)?;
+    Ok(answer)
+}
+
+fn kept_as_dict<'py>(py: Python<'py>, kept: &Kept) -> PyResult<Bound<'py, PyDict>> {
+    let answer = PyDict::new(py);
+    answer.set_item("count", kept.gaps)?;
+    answer.set_item("within_1_us", kept.exact)?;
+    answer.set_item("within_a_quarter", kept.near)?;
+    answer.set_item("quantiles", QUANTILES.to_vec())?;
+    answer.set_item("error_ns", kept.error_ns.clone())?;
+    answer.set_item("lateness_ns", percentiles(py, kept.late)?)?;
+    Ok(answer)
+}
+
+fn tables_of<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+    let tables = vec![
+        tables::streams(&report.log.streams),
+        tables::states(&report.log.states),
+        tables::packets(&report.log.packets),
+        table!("rates", "An interval of a live transfer.": &report.intervals => |row|
+            end_ps: U64 = row.end.ps(),
+            acked_bytes: U64 = row.acked,
+            sent_bytes: U64 = row.sent,
+            retransmits: U64 = row.retransmits,
+            rate_bps: U64 = row.rate.bps(),
+            srtt_ps: MaybeU64 = row.srtt.map(Span::ps),
+            flight_bytes: U64 = row.flight.count(),
+            probes: U32 = u32::from(row.probes),
+        ),
+    ];
+    tables_to_python(py, tables)
 }

@@ -1,12 +1,19 @@
-//! One-way delays between two namespaces, as columns. Linux only.
+//! One-way delays between two namespaces, as columns.
 
 use std::path::PathBuf;
 
+use numpy::IntoPyArray;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use weir_core::units::{Bytes, Span};
+use weir_live::stamp::{Plan, run};
+
+use crate::errors::live_error;
+use crate::live::seat;
+use crate::watch::cancellable;
 
 /// Real-time priority of both ends: they sleep nearly all the time.
-#[cfg(target_os = "linux")]
 const PRIORITY: u8 = 40;
 
 /// Send `count` test packets of STAMP from the namespace `near` to a reflector at `to` in the namespace `far`. Columns have
@@ -26,57 +33,27 @@ pub(crate) fn one_way_delays<'py>(
     timeout_ps: u64,
     real_time: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    #[cfg(target_os = "linux")]
+    let seat = |path| seat(Some(path), None, real_time, PRIORITY);
+    let plan = Plan {
+        near: seat(near),
+        far: seat(far),
+        to: to.parse().map_err(|_| PyValueError::new_err(format!("'{to}' is no IP address")))?,
+        port,
+        count,
+        every: Span::from_ps(every_ps),
+        payload: Bytes::new(payload_bytes),
+        timeout: Span::from_ps(timeout_ps),
+    };
+    let report = cancellable(py, |cancel| run(&plan, cancel))?.map_err(live_error)?;
+    let answer = PyDict::new(py);
+    for (name, column) in
+        [("forward_s", report.forward_ns), ("backward_s", report.backward_ns), ("round_trip_s", report.round_trip_ns)]
     {
-        use std::sync::atomic::{AtomicBool, Ordering};
-
-        use numpy::IntoPyArray;
-        use pyo3::exceptions::PyValueError;
-        use weir_core::units::{Bytes, Span};
-        use weir_live::host::{Priority, Seat};
-        use weir_live::stamp::{Plan, run};
-
-        let seat = |path: PathBuf| {
-            let priority = if real_time { Priority::RealTime(PRIORITY) } else { Priority::Normal };
-            Seat { namespace: Some(path), cpu: None, priority }
-        };
-        let plan = Plan {
-            near: seat(near),
-            far: seat(far),
-            to: to.parse().map_err(|_| PyValueError::new_err(format!("'{to}' is no IP address")))?,
-            port,
-            count,
-            every: Span::from_ps(every_ps),
-            payload: Bytes::new(payload_bytes),
-            timeout: Span::from_ps(timeout_ps),
-        };
-        let cancel = AtomicBool::new(false);
-        let report = crate::watch::watched(
-            py,
-            || run(&plan, &cancel),
-            || Ok(()),
-            || {
-                cancel.store(true, Ordering::Relaxed);
-            },
-        )?
-        .map_err(crate::errors::live_error)?;
-        let answer = PyDict::new(py);
-        for (name, column) in [
-            ("forward_s", report.forward_ns),
-            ("backward_s", report.backward_ns),
-            ("round_trip_s", report.round_trip_ns),
-        ] {
-            let seconds: Vec<f64> = column.iter().map(|ns| ns.map_or(f64::NAN, |ns| ns as f64 / 1e9)).collect();
-            answer.set_item(name, seconds.into_pyarray(py))?;
-        }
-        let late: Vec<f64> = report.late_ns.iter().map(|&ns| ns as f64 / 1e9).collect();
-        answer.set_item("late_s", late.into_pyarray(py))?;
-        answer.set_item("clock_step_s", report.clock_step_ns as f64 / 1e9)?;
-        Ok(answer)
+        let seconds: Vec<f64> = column.iter().map(|ns| ns.map_or(f64::NAN, |ns| ns as f64 / 1e9)).collect();
+        answer.set_item(name, seconds.into_pyarray(py))?;
     }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (py, near, far, to, port, count, every_ps, payload_bytes, timeout_ps, real_time);
-        Err(crate::errors::live_error(weir_live::LiveError::NeedsLinux { what: "measuring one-way delays" }))
-    }
+    let late: Vec<f64> = report.late_ns.iter().map(|&ns| ns as f64 / 1e9).collect();
+    answer.set_item("late_s", late.into_pyarray(py))?;
+    answer.set_item("clock_step_s", report.clock_step_ns as f64 / 1e9)?;
+    Ok(answer)
 }

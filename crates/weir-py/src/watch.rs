@@ -1,4 +1,4 @@
-//! Work that takes long, beside a Python thread that looks at signals.
+//! Work that takes long, next to a Python thread that looks at signals.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -38,4 +38,10 @@ pub(crate) fn watched<T: Send>(
         looked?;
         Ok(result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
+}
+
+/// As [`watched`], for work that a flag ends.
+pub(crate) fn cancellable<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> T + Send) -> PyResult<T> {
+    let cancel = AtomicBool::new(false);
+    watched(py, || work(&cancel), || Ok(()), || cancel.store(true, Ordering::Relaxed))
 }

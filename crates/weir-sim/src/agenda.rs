@@ -48,6 +48,8 @@ pub(crate) struct Agenda {
     beyond: usize,
     passed: usize,
     since: u64,
+    /// The first bucket of which events were not shown.
+    shown: u64,
     /// How much work makes it time to fit it again.
     fit_at: usize,
     /// By how many powers of two the window is longer than the gap between events asks for.
@@ -62,6 +64,8 @@ pub(crate) struct Agenda {
 struct Bucket([u64; ROOM]);
 
 const ROOM: usize = 8;
+/// Events that are shown ahead at a time; an empty bucket counts as one.
+pub(crate) const SHOWN: usize = 20;
 const NONE: u32 = u32::MAX;
 /// Up to so many pending events, one sorted array is faster than buckets.
 const FEW: usize = 24;
@@ -101,6 +105,7 @@ impl Agenda {
             beyond: 0,
             passed: 0,
             since: 0,
+            shown: 0,
             fit_at: FIRST_FIT,
             stretch: 0,
             few: FEW,
@@ -142,9 +147,26 @@ impl Agenda {
         self.current.is_empty()
     }
 
-    /// Whose the events at the front of the current bucket are.
-    pub(crate) fn upcoming(&self) -> impl Iterator<Item = Entity> + '_ {
-        self.current.iter().map(|&key| key as Entity)
+    /// Whether there are events that come soon and were not shown.
+    #[inline(always)]
+    pub(crate) fn has_more_to_show(&self) -> bool {
+        self.shown <= self.slot
+    }
+
+    /// Shows whose the next events are: of the current bucket and of those behind it, about [`SHOWN`].
+    #[inline(always)]
+    pub(crate) fn show(&mut self, mut see: impl FnMut(Entity)) {
+        let (mut keys, mut count) = (&self.current[..], 0);
+        self.shown = self.slot;
+        loop {
+            keys.iter().for_each(|&key| see(key as Entity));
+            (count, self.shown) = (count + keys.len() + 1, self.shown + 1);
+            if count > SHOWN {
+                return;
+            }
+            let bucket = self.shown as usize & (self.counts.len() - 1);
+            keys = &self.buckets[bucket].0[..usize::from(self.counts[bucket])];
+        }
     }
 
     #[inline(never)]
@@ -333,6 +355,7 @@ impl Agenda {
         let width = 64 - gap.leading_zeros() + CROWD + self.stretch;
         self.shift = if pending.len() > self.few { width.min(MAX_SHIFT) } else { MAX_SHIFT };
         (self.taken, self.beyond, self.passed, self.since) = (0, 0, 0, start);
+        self.shown = 0;
         self.fit_at = (2 * self.fit_at).clamp(1, LAST_FIT);
         self.go_to(start >> self.shift);
         for (at, entity) in pending {

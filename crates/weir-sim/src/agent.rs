@@ -31,7 +31,7 @@ pub trait Agent {
     fn on_frame(&mut self, fabric: &mut Fabric<'_>, frame: Received) -> Time;
 
     /// How many rows of series it keeps.
-    fn rows(&self) -> usize {
+    fn rows(&mut self) -> usize {
         0
     }
 

@@ -65,7 +65,7 @@ impl Agent for Endpoint {
         delegate!(self, agent => agent.on_frame(fabric, frame))
     }
 
-    fn rows(&self) -> usize {
+    fn rows(&mut self) -> usize {
         delegate!(self, agent => agent.rows())
     }
 

@@ -5,12 +5,13 @@
 //!
 //! Reading order: this file, who has the next event; `plain`, the way of a frame over plain ports; `fed`, ports that pull their sources; `switch`, ports that are put together of
 //! parts, with `managed`, `marks`, `overruns`, `notifying`, `pausing`, `wire`, and with shared memories `memories`, `buffers`, with pools `pools`, `storms`, `deadlocks`; `hosts`, with queues of
-//! their own; `open`, frames of messages; `tasks`, what is to happen later; `script`, what happens in the course of a run. The parts of which ports and hosts consist are in
+//! their own; `open`, frames of messages; `foresight`, what the next events need; `tasks`, what is to happen later; `script`, what happens in the course of a run. The parts of which ports and hosts consist are in
 //! [`crate::control`]: they know no fabric.
 
 mod buffers;
 mod deadlocks;
 mod fed;
+mod foresight;
 mod hosts;
 mod managed;
 mod marks;
@@ -28,8 +29,6 @@ mod switch;
 mod tasks;
 mod wire;
 
-use std::hint::black_box;
-
 use weir_core::network::PortSpec;
 use weir_core::queue::{ClassSet, Lane, Limit, Port};
 use weir_core::rng::Seed;
@@ -41,7 +40,7 @@ use crate::control::Control;
 use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
 use crate::forwarding::Forwarding;
-use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool, Received, Trail};
+use crate::frames::{Body, Frame, FrameId, Kind, Pool, Received, Trail};
 use crate::line::{Line, Link, Role};
 use crate::open::Open;
 use crate::plan::Plan;
@@ -104,14 +103,15 @@ impl<'p> Fabric<'p> {
     pub(crate) fn new(plan: &'p Plan, seed: Seed, agents: usize) -> Fabric<'p> {
         let end = Time::ZERO + plan.spec.run.duration_ps;
         let ports = plan.topology.ports.iter().zip(&plan.limits).enumerate();
+        let managements = &plan.parts.managements;
         let line = |(id, (port, limit)): (usize, (&PortSpec, &Limit))| {
             let limit = if plan.is_adapted(id as u32) { Limit::UNLIMITED } else { *limit };
             let name = || format!("queue/aqm/{}", port.name);
             let port = Port::new(port.link.rate_bps, port.link.framing_bytes, limit);
             let port = match plan.control.as_ref().and_then(|control| control.managed.get(&(id as u32))) {
-                Some(Discipline::Managed { aqm, .. }) => port.managed(aqm, seed.stream(&name())),
+                Some(Discipline::Managed { aqm, .. }) => port.managed(aqm, seed.stream(&name()), managements),
                 Some(Discipline::Classes(classes)) => {
-                    port.classed(classes, |class| seed.stream(&format!("{}/{class}", name())))
+                    port.classed(classes, |class| seed.stream(&format!("{}/{class}", name())), managements)
                 }
                 Some(Discipline::DropTail { .. }) | None => port,
             };
@@ -138,7 +138,7 @@ impl<'p> Fabric<'p> {
             links,
             frames: Pool::new(),
             flows: vec![FlowCounters::NEW; plan.flows.len()],
-            drops: vec![0; forwarding.route.len()],
+            drops: vec![0; plan.route.len().max(forwarding.route.len())],
             lost: vec![0; plan.topology.ports.len()],
             forwarding,
             open: plan.has_open_flows().then(|| {
@@ -253,6 +253,7 @@ impl<'p> Fabric<'p> {
     }
 
     /// Enters the wake of a port, if it is owed and not entered.
+    #[inline(always)]
     pub(crate) fn arm(&mut self, port: u32) {
         if let Some(due) = self.links[port as usize].arm(self.lines[port as usize].port.due()) {
             self.agenda.push(due, port);
@@ -264,33 +265,11 @@ impl<'p> Fabric<'p> {
     pub(crate) fn next_event(&mut self) -> Option<(Time, Entity)> {
         if self.agenda.is_idle() {
             self.agenda.turn();
-            if self.lines.len() >= MANY_PORTS {
+            if self.lines.len() >= MANY_PORTS && self.agenda.has_more_to_show() {
                 self.foresee();
             }
         }
         self.agenda.pop()
-    }
-
-    /// Looks at what the events of the current bucket will need, all at once: in a large network it is far away in
-    /// memory, and the waiting times overlap.
-    #[inline(never)]
-    fn foresee(&self) {
-        let mut seen = 0;
-        for entity in self.agenda.upcoming() {
-            if let Some(line) = self.lines.get(entity as usize) {
-                seen ^= line.port.next_waiting().map_or(0, |id| self.frames[id].next);
-                continue;
-            }
-            let Some(link) = self.links.get((entity - self.ports) as usize) else { continue };
-            if link.head == NO_FRAME {
-                continue;
-            }
-            let onward = self.forwarding.route[self.frames[link.head].leg as usize + 1];
-            if let Some(line) = self.lines.get(onward as usize) {
-                seen ^= line.port.waiting_bytes().count() as u32;
-            }
-        }
-        black_box(seen);
     }
 
     /// Handles an event. What an agent has to do is left to the caller: the place of the agent is returned, which is to

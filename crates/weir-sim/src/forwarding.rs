@@ -16,12 +16,13 @@ use weir_core::routing::Router;
 use weir_core::spec::Routing;
 
 use crate::plan::Plan;
-use crate::route::{ARRIVED, ASK, LOST};
+use crate::route::{ARRIVED, ASK, LOST, OPEN};
 
 /// The ways of all flows.
 #[derive(Debug)]
 pub(crate) struct Forwarding {
-    /// The ports of all flows, [`ARRIVED`] behind each; shared with other replicates until something changes.
+    /// The ports of all flows, [`ARRIVED`] behind each; shared with other replicates until something changes. Without those of open flows where
+    /// they stand last and nothing changes: they are many, and each says the same.
     pub(crate) route: Arc<Vec<u32>>,
     /// Where frames are put whose link went down.
     pub(crate) lost: u32,
@@ -40,8 +41,14 @@ pub(crate) struct Forwarding {
 impl Forwarding {
     /// The fixed ways of `plan`.
     pub(crate) fn new(plan: &Plan) -> Forwarding {
+        let changes = plan.spec.events.iter().any(|event| event.change.is_of_links());
+        let of_open = plan.flows.iter().filter(|flow| flow.is_open).map(|flow| flow.first_leg);
+        let fixed = of_open.clone().min().filter(|first| {
+            !changes && first + of_open.clone().count() as u32 * plan.open.words == plan.route.len() as u32
+        });
         let mut forwarding = Forwarding {
-            route: Arc::clone(&plan.route),
+            route: fixed
+                .map_or_else(|| Arc::clone(&plan.route), |first| Arc::new(plan.route[..first as usize].to_vec())),
             lost: 0,
             added: BTreeMap::new(),
             known: BTreeMap::new(),
@@ -49,13 +56,19 @@ impl Forwarding {
             down: Vec::new(),
             candidates: BTreeMap::new(),
         };
-        if plan.spec.events.iter().any(|event| event.change.is_of_links()) {
+        if changes {
             let route = Arc::make_mut(&mut forwarding.route);
             forwarding.lost = route.len() as u32;
             route.extend([LOST, LOST]);
             forwarding.down = vec![false; plan.topology.ports.len()];
         }
         forwarding
+    }
+
+    /// What stands at this place of the ways.
+    #[inline(always)]
+    pub(crate) fn at(&self, leg: u32) -> u32 {
+        self.route.get(leg as usize).copied().unwrap_or(OPEN)
     }
 
     /// Whether nodes know that the link behind `port` is down.
@@ -102,7 +115,7 @@ impl Forwarding {
     }
 
     /// Nodes know from now on which of the links behind `ports` carry nothing: those that are `down`. Flows whose way leads over a
-    /// link that they know to be down are forwarded anew from their first switch on; all others keep or get back the way of the plan.
+    /// link that they know to be down are forwarded again from their first switch on; all others keep or get back the way of the plan.
     pub(crate) fn learn(&mut self, plan: &Plan, ports: &[u32], down: &[bool]) {
         for &port in ports {
             self.down[port as usize] = down[port as usize];

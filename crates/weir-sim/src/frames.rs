@@ -23,6 +23,9 @@ pub(crate) const NO_END: u32 = u32::MAX;
 /// Most frames alive at once: 2 GiB.
 const MAX_FRAMES: usize = 1 << 26;
 
+/// Once so many have been alive at once, the pool takes a place that it need not leave again.
+const MANY_FRAMES: usize = 1 << 12;
+
 /// A frame under way.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
@@ -187,12 +190,25 @@ impl Pool {
     pub(crate) fn put(&mut self, frame: Frame) -> FrameId {
         self.alive += 1;
         if self.free == NO_FRAME {
+            if self.frames.len() == MANY_FRAMES {
+                self.settle();
+            }
             self.frames.push(frame);
             return (self.frames.len() - 1) as FrameId;
         }
         let id = self.free;
         self.free = std::mem::replace(&mut self[id], frame).next;
         id
+    }
+
+    /// Reserves room for all frames that may be alive, or for as many as the system grants. What is not written to takes addresses but no
+    /// memory; a pool that grew would occupy its old place and the new one while it moves.
+    #[cold]
+    fn settle(&mut self) {
+        let mut room = MAX_FRAMES;
+        while self.frames.try_reserve_exact(room).is_err() {
+            room /= 2;
+        }
     }
 
     /// Puts a frame of an open flow, which carries `body` and is meant for `end`.
@@ -251,6 +267,12 @@ impl Pool {
     /// The body of a frame that has one.
     pub(crate) fn body(&self, id: FrameId) -> Body {
         if self[id].kind == Kind::Loaded { self.bodies[id as usize].0 } else { self.control[&id] }
+    }
+
+    /// Looks at the body of frame `id`, which will be needed.
+    #[inline]
+    pub(crate) fn glance(&self, id: FrameId) -> u32 {
+        self.bodies.get(id as usize).map_or(0, |place| u32::from(matches!(place.0, Body::Tcp(_))))
     }
 
     /// The end that frame `id` is meant for, if its flow is open.

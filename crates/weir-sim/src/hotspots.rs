@@ -10,8 +10,8 @@ use weir_core::spec::control::{
 };
 use weir_core::spec::switching::{Adapter, AdapterKind, Memory, MemoryPause, PauseScope, Service, Switching};
 use weir_core::spec::{
-    Departures, Destination, Engine, FrameSize, Limit, LinkSpec, Network, PortProbe, Record, Routing, Run, Source,
-    Spec, Stream, SwitchSpec, Traffic,
+    Departures, Destination, Engine, FrameSize, LinkSpec, Network, PortProbe, Record, Routing, Run, Source, Spec,
+    Stream, SwitchSpec, Traffic,
 };
 use weir_core::units::{Bytes, Rate, Span, Time};
 
@@ -147,8 +147,6 @@ impl Benchmark {
             Hotspot::Inputs(_) | Hotspot::None => Vec::new(),
         };
         Spec {
-            network,
-            queues: Vec::new(),
             traffic: self.traffic(start),
             control: self.control(&topology),
             switching: Switching {
@@ -157,10 +155,9 @@ impl Benchmark {
                 services,
                 egress: Vec::new(),
             },
-            events: Vec::new(),
-            buffers: Vec::new(),
             run: Run { duration_ps, engine: self.engine() },
             record: Record { ports: vec![PortProbe { port: 1, every_ps: self.slot() * 1000 }], ..Record::default() },
+            ..Spec::of_network(network, duration_ps)
         }
     }
 
@@ -267,13 +264,7 @@ impl Benchmark {
             removal_rate_bps: None,
             drift: None,
             stop,
-            limiter: Limiter {
-                queue: Limit::Unlimited,
-                pacing_jitter: 0.0,
-                fifo_frames: 0,
-                initial_credit: None,
-                most_credit: None,
-            },
+            limiter: Limiter::default(),
         };
         Control { bcn: Some(Bcn { congestion_point, reaction_point }), ..Control::default() }
     }

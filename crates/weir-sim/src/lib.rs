@@ -59,7 +59,7 @@ pub use endpoint::Endpoint;
 pub use fabric::Fabric;
 pub use frames::{Body, Received};
 pub use messages::Messages;
-pub use plan::{Feeding, Plan};
+pub use plan::{Feeding, Parts, Plan};
 pub use probes::{Intervals, PortInterval};
 pub use sim::{Counts, Seen, Sim, SimError};
 pub use spill::Sink;
@@ -68,7 +68,7 @@ pub use tcp::{TcpReceiver, TcpSender};
 pub use totals::{
     BufferTotals, BurstInterval, BurstTotals, CaptureFile, CauseTotals, ClassTotals, ConnectionInterval,
     ConnectionTotals, ControlFrames, ControlInterval, ControlKind, ControlTotals, DeadlockTotals, Delivery, DropCause,
-    DropTotals, FlowTotals, HoldTotals, InputTotals, LimiterInterval, MarkTotals, MemoryTotals, MessageRow,
-    MessageTotals, PortTotals, RoundTotals, StormTotals, Totals,
+    DropTotals, FlowTotals, HoldInterval, HoldTotals, InputTotals, LimiterInterval, MarkTotals, MemoryTotals,
+    MessageRow, MessageTotals, PoolInterval, PortTotals, RoundTotals, StormTotals, Totals,
 };
 pub use weir_core::columns::{Column, Table, Values};

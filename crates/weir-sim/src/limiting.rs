@@ -40,11 +40,6 @@ impl LimiterSeries {
         });
         self.before = meter;
     }
-
-    /// The rows.
-    pub(crate) fn into_rows(self) -> Vec<LimiterInterval> {
-        self.rows
-    }
 }
 
 /// The series of the limiters of a host, by destination.
@@ -80,8 +75,13 @@ impl HostSeries {
         self.number += 1;
     }
 
-    /// The rows of each place.
-    pub(crate) fn into_rows(self) -> impl Iterator<Item = Vec<LimiterInterval>> {
-        self.of_place.into_iter().map(LimiterSeries::into_rows)
+    /// How many rows there are.
+    pub(crate) fn rows(&self) -> usize {
+        self.of_place.iter().map(|series| series.rows.len()).sum()
+    }
+
+    /// Takes the rows of each place.
+    pub(crate) fn take_rows(&mut self) -> impl Iterator<Item = Vec<LimiterInterval>> + '_ {
+        self.of_place.iter_mut().map(|series| std::mem::take(&mut series.rows))
     }
 }

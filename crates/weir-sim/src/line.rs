@@ -5,7 +5,7 @@
 
 use weir_core::host::chain::places_from;
 use weir_core::queue::Port;
-use weir_core::units::{Span, Time};
+use weir_core::units::{Bytes, Span, Time};
 
 use crate::frames::{FrameId, NO_FRAME, Pool};
 
@@ -18,9 +18,11 @@ pub(crate) struct Line {
     /// Time from the end of a transmission until the frame may leave the next node.
     pub(crate) lag: Span,
     pub(crate) port: Port<FrameId>,
+    odd: [u64; 7],
     /// When the current interval ends, if intervals are written down.
     pub(crate) boundary: Time,
-    odd: [u64; 8],
+    /// Where the role is [`Role::Marking`]: while no more waits, nothing is marked.
+    pub(crate) unmarked: Bytes,
 }
 
 /// The link behind a transmitter, and what the port is.
@@ -44,6 +46,8 @@ pub(crate) struct Link {
 pub(crate) enum Role {
     /// First in, first out; drops what has no room.
     Plain,
+    /// The same, and its queue marks frames that join it.
+    Marking,
     /// Put together of parts ([`crate::control::SwitchPort`]), which are looked at whenever it is touched.
     Switch,
     /// Of a host with queues of its own ([`crate::control::host::Host`]): what it sends is worked out when it arrives.
@@ -57,7 +61,7 @@ pub(crate) enum Role {
 impl Line {
     /// With an idle port.
     pub(crate) fn new(port: Port<FrameId>, lag: Span) -> Line {
-        Line { lag, port, boundary: Time::NEVER, odd: [0; 8] }
+        Line { lag, port, odd: [0; 7], boundary: Time::NEVER, unmarked: Bytes::ZERO }
     }
 }
 

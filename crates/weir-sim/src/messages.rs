@@ -215,6 +215,7 @@ impl Messages {
         let Some(ends) = &mut slot.ends else { return };
         fabric.speak(end / 2);
         let sends = end.is_multiple_of(2);
+        let bytes = slot.row.bytes;
         let (next, is_over, has_all, wish) = match ends {
             Ends::Tcp(ends) => {
                 let next = match (told, sends) {
@@ -224,16 +225,23 @@ impl Messages {
                     (Told::Timer, false) => ends.1.on_timer(fabric),
                     (Told::Frame(frame), false) => ends.1.on_frame(fabric, frame),
                 };
-                (next, sends && ends.0.is_over(), ends.1.has_all(), Wish::Nothing)
+                if sends && slot.row.acknowledged == Time::NEVER && ends.0.acked() >= bytes {
+                    slot.row.acknowledged = fabric.now();
+                }
+                (next, sends && ends.0.is_over(), ends.1.delivered() >= bytes, Wish::Nothing)
             }
             Ends::Rdma(ends) => {
-                ends.act(fabric, sends, if let Told::Frame(frame) = told { Some(frame) } else { None });
+                let adaption = if sends { None } else { self.adapters.adaption(slot.row.to, ends) };
+                ends.act(fabric, sends, if let Told::Frame(frame) = told { Some(frame) } else { None }, adaption);
                 let wish = ends.wish(fabric.now(), sends);
                 let next = if sends { ends.next() } else { Time::NEVER };
                 (next, sends && ends.is_over(), ends.has_all(), wish)
             }
         };
         let host = if sends { slot.row.from } else { slot.row.to };
+        if has_all && slot.row.delivered == Time::NEVER {
+            slot.row.delivered = fabric.now();
+        }
         let task = if has_all { std::mem::replace(&mut slot.task, NO_TASK) } else { NO_TASK };
         let group = slot.group;
         self.set_timer(end, next);
@@ -268,11 +276,11 @@ impl Messages {
             let Some(Ends::Rdma(ends)) = &mut self.slots[place as usize].ends else { continue };
             fabric.speak(place);
             if let Due::Credit(_) = due {
-                let pause = ends.give_credit(fabric);
+                let pause = ends.give_credit(fabric, self.adapters.adaption(host, ends));
                 self.adapters.pause_credit(host, fabric.now() + pause);
                 self.adapters.enter(host, place, ends.wish(fabric.now(), false));
             } else {
-                ends.send(fabric);
+                ends.send(fabric, 1 + self.adapters.active(host));
                 let (wish, next) = (ends.wish(fabric.now(), true), ends.next());
                 self.adapters.enter(host, place, wish);
                 self.set_timer(2 * place, next);
@@ -350,7 +358,7 @@ impl Agent for Messages {
         self.next()
     }
 
-    fn rows(&self) -> usize {
+    fn rows(&mut self) -> usize {
         self.groups.iter().map(|group| group.rows.len()).sum()
     }
 

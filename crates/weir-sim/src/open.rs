@@ -26,7 +26,7 @@ pub(crate) struct OpenWays {
     takes: Vec<u32>,
     /// By node: its first port.
     outlets: Vec<u32>,
-    /// By port: the node that it leads to.
+    /// By port: the switch that it leads to, or [`NONE`].
     behind: Vec<u32>,
     /// How many words there are.
     pub(crate) words: u32,
@@ -37,7 +37,8 @@ impl OpenWays {
         let nodes = topology.nodes.len();
         let (mut takes, mut ports) = (Vec::with_capacity(topology.ports.len()), vec![0; nodes]);
         let mut outlets = vec![0; nodes];
-        let behind = topology.ports.iter().map(|port| port.to).collect();
+        let switch = |node: u32| if topology.is_host(node) { NONE } else { node };
+        let behind = topology.ports.iter().map(|port| switch(port.to)).collect();
         for (id, port) in (0..).zip(&topology.ports) {
             let place = &mut ports[port.from as usize];
             if *place == 0 {
@@ -46,7 +47,7 @@ impl OpenWays {
             takes.push(3 * *place);
             *place += 1;
         }
-        let mut ways = OpenWays { came: Vec::new(), begun: vec![0; nodes], takes, outlets, behind, words: 0 };
+        let mut ways = OpenWays { begun: vec![0; nodes], takes, outlets, behind, ..OpenWays::default() };
         for (id, begun) in (0..).zip(&mut ways.begun) {
             if topology.is_host(id) {
                 *begun = ways.words + 1;
@@ -88,10 +89,10 @@ impl OpenWays {
         words
     }
 
-    /// The node that `port` leads to.
+    /// The switch that `port` leads to; none if it leads to a host.
     #[inline]
-    pub(crate) fn behind(&self, port: u32) -> u32 {
-        self.behind[port as usize]
+    pub(crate) fn behind(&self, port: u32) -> Option<u32> {
+        Some(self.behind[port as usize]).filter(|&node| node != NONE)
     }
 
     /// The first port of `host`.
@@ -115,20 +116,22 @@ impl OpenWays {
 /// An end of a connection that came: what is sent to it finds it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End {
-    /// The host where it is, and its number among hosts.
-    pub(crate) host: u32,
-    column: u32,
+    /// The host where it is.
+    host: u32,
     /// Of its frames.
-    pub(crate) hash: u32,
-    /// How nodes choose.
-    pub(crate) balancing: Balancing,
+    hash: u32,
+    /// How nodes choose: a place in `rules`.
+    rule: u32,
 }
 
-impl End {
-    /// An end at `host` with this hash of its frames; [`Open::place`] completes it.
-    pub(crate) fn new(host: u32, hash: u32, balancing: Balancing) -> End {
-        End { host, column: NONE, hash, balancing }
-    }
+/// Where nodes look a host up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// The only switch next to it, or [`NONE`]; what that one knows stands at `own`.
+    near: u32,
+    own: u32,
+    /// The column of all other nodes: hosts at one switch share it.
+    column: u32,
 }
 
 /// Ports among which a node chooses.
@@ -147,6 +150,7 @@ struct Set {
 pub(crate) struct Open {
     /// By number.
     ends: Vec<End>,
+    rules: Vec<Balancing>,
     /// The connection whose ends send now.
     pub(crate) speaking: u32,
     /// Whether senders choose ways by a value that nodes hash.
@@ -155,14 +159,15 @@ pub(crate) struct Open {
     rows: Vec<u32>,
     /// By node: the only port of a host.
     outlets: Vec<u32>,
-    /// By node: its column, if it is a host.
-    columns: Vec<u32>,
+    /// By node, if it is a host.
+    places: Vec<Place>,
+    height: usize,
     width: usize,
-    /// By row and column: place in `sets`, [`UNKNOWN`] before it was asked for.
+    /// By row and column, then by host: a place in `sets` or the only port, with [`ALONE`]; [`UNKNOWN`] before it was asked for.
     table: Vec<u32>,
     sets: Vec<Set>,
     members: Vec<u32>,
-    known: BTreeMap<(u32, Vec<u32>), u32>,
+    sets_of: BTreeMap<(u32, Vec<u32>), u32>,
     router: Router,
     /// Line rates in bit/s, by port.
     rates: Vec<u64>,
@@ -172,6 +177,7 @@ pub(crate) struct Open {
 }
 
 const UNKNOWN: u32 = u32::MAX;
+const ALONE: u32 = 1 << 31;
 const NONE: u32 = u32::MAX;
 /// Flowlets that a node distinguishes.
 const FLOWLETS: usize = 1024;
@@ -183,52 +189,79 @@ impl Open {
         for (id, port) in (0..).zip(&topology.ports) {
             ports[port.from as usize].push(id);
         }
-        let (mut rows, mut columns, mut outlets) = (vec![NONE; nodes], vec![NONE; nodes], vec![NONE; nodes]);
-        let (mut row, mut width) = (0, 0);
+        let (mut rows, mut outlets) = (vec![NONE; nodes], vec![NONE; nodes]);
+        let mut row = 0;
         for (id, ports) in (0..).zip(&ports) {
-            if topology.is_host(id) {
-                columns[id as usize] = width;
-                width += 1;
-                if let [port] = ports[..] {
-                    outlets[id as usize] = port;
-                    continue;
-                }
+            if let ([port], true) = (&ports[..], topology.is_host(id)) {
+                outlets[id as usize] = *port;
+                continue;
             }
             rows[id as usize] = row;
             row += 1;
         }
-        Open {
+        let mut open = Open {
             ends: Vec::new(),
+            rules: Vec::new(),
             speaking: 0,
             reads_entropy: false,
             rows,
             outlets,
-            columns,
-            width: width as usize,
-            table: vec![UNKNOWN; row as usize * width as usize],
+            places: vec![Place::default(); nodes],
+            height: row as usize,
+            width: 0,
+            table: Vec::new(),
             sets: Vec::new(),
             members: Vec::new(),
-            known: BTreeMap::new(),
+            sets_of: BTreeMap::new(),
             router: Router::new(topology),
             rates: topology.ports.iter().map(|port| port.link.rate_bps.bps()).collect(),
             chance,
             flowlets: Vec::new(),
-        }
+        };
+        open.arrange(topology, |_| false);
+        open
     }
 
-    /// The two ends of connection `number`.
-    pub(crate) fn place(&mut self, number: u32, ends: [End; 2]) {
+    /// Hosts share a column if one switch leads to them all, by links of which all or none are down. Nothing is known yet.
+    fn arrange(&mut self, topology: &Topology, is_down: impl Fn(u32) -> bool) {
+        let mut columns: BTreeMap<(u32, bool), u32> = BTreeMap::new();
+        for host in (0..topology.nodes.len() as u32).filter(|&node| topology.is_host(node)) {
+            let outlet = self.outlets[host as usize];
+            let key =
+                if outlet == NONE { (host, false) } else { (topology.ports[outlet as usize].to, is_down(outlet)) };
+            let next = columns.len() as u32;
+            let column = *columns.entry(key).or_insert(next);
+            let near = if outlet == NONE { NONE } else { key.0 };
+            self.places[host as usize] = Place { near, own: host, column };
+        }
+        self.width = columns.len();
+        let behind = (self.height * self.width) as u32;
+        self.places.iter_mut().for_each(|place| place.own += behind);
+        self.table = vec![UNKNOWN; behind as usize + topology.nodes.len()];
+    }
+
+    /// The two ends of connection `number`: each at a host, with the hash of its frames.
+    pub(crate) fn place(&mut self, number: u32, ends: [(u32, u32); 2], balancing: Balancing) {
+        let rule = self.rules.iter().position(|&known| known == balancing).unwrap_or_else(|| {
+            self.rules.push(balancing);
+            self.rules.len() - 1
+        });
+        let ends = ends.map(|(host, hash)| End { host, hash, rule: rule as u32 });
         let place = 2 * number as usize;
         self.ends.resize(self.ends.len().max(place + 2), ends[0]);
-        for (end, known) in ends.into_iter().zip(&mut self.ends[place..]) {
-            *known = End { column: self.columns[end.host as usize], ..end };
-        }
+        self.ends[place..place + 2].copy_from_slice(&ends);
     }
 
     /// From now on nodes know which links carry nothing.
     pub(crate) fn learn(&mut self, topology: &Topology, down: &[bool]) {
         self.router = Router::over(topology, |port| !down[port as usize]);
-        self.table.fill(UNKNOWN);
+        self.arrange(topology, |port| down[port as usize]);
+    }
+
+    /// Where `node`, which has this row, looks a host up.
+    #[inline]
+    fn entry(&self, node: u32, row: u32, place: Place) -> usize {
+        if node == place.near { place.own as usize } else { row as usize * self.width + place.column as usize }
     }
 
     /// The host of `end`.
@@ -247,26 +280,23 @@ impl Open {
         entropy: u16,
         waits: impl Fn(u32) -> Span,
     ) -> Option<u32> {
-        let End { host, column, hash, balancing } = self.ends[end as usize];
+        let End { host, hash, rule } = self.ends[end as usize];
         let hash = if entropy == 0 { hash } else { mix(u64::from(hash) << 16 | u64::from(entropy)) as u32 };
         let row = self.rows[node as usize];
         if row == NONE {
             return Some(self.outlets[node as usize]);
         }
-        let place = row as usize * self.width + column as usize;
-        let mut set = self.table[place];
-        if set == UNKNOWN {
-            set = self.find(node, row, host, place);
+        let set = self.known(node, row, host);
+        if set & ALONE != 0 {
+            return Some(set & !ALONE);
         }
         let Set { first, count, is_uneven, turn } = self.sets[set as usize];
-        if count <= 1 {
-            return self.members.get(first as usize).copied().filter(|_| count == 1);
+        if count == 0 {
+            return None;
         }
         let members = &self.members[first as usize..(first + count) as usize];
-        let drawn = match balancing {
-            Balancing::Flow { weighted } => {
-                pick(mix(u64::from(hash) << 32 | u64::from(node)), members, weighted && is_uneven, &self.rates)
-            }
+        let drawn = match self.rules[rule as usize] {
+            Balancing::Flow { weighted } => pick(of_node(hash, node), members, weighted && is_uneven, &self.rates),
             Balancing::Random { weighted } => pick(self.chance.next_u64(), members, weighted && is_uneven, &self.rates),
             Balancing::RoundRobin {} => {
                 self.sets[set as usize].turn = if turn + 1 == count { 0 } else { turn + 1 };
@@ -279,8 +309,7 @@ impl Open {
             }
             Balancing::Flowlets { gap_ps, weighted } => {
                 if self.flowlets.is_empty() {
-                    let rows = self.table.len() / self.width.max(1);
-                    self.flowlets = vec![(Time::ZERO, NONE); rows * FLOWLETS];
+                    self.flowlets = vec![(Time::ZERO, NONE); self.height * FLOWLETS];
                 }
                 let known = &mut self.flowlets[row as usize * FLOWLETS + hash as usize % FLOWLETS];
                 if now.saturating_since(known.0) > gap_ps || !members.contains(&known.1) {
@@ -293,11 +322,43 @@ impl Open {
         Some(drawn)
     }
 
+    /// What `node` knows of the way to `end`, and the hash by which it chooses: for [`Open::foresee`].
+    #[inline]
+    pub(crate) fn entry_of(&self, node: u32, end: u32) -> (u32, u32) {
+        let End { host, hash, rule } = self.ends[end as usize];
+        let row = self.rows[node as usize];
+        let chooses = row == NONE || !matches!(self.rules[rule as usize], Balancing::Flow { weighted: false });
+        if chooses { (UNKNOWN, 0) } else { (self.table[self.entry(node, row, self.places[host as usize])], hash) }
+    }
+
+    /// The port by which `node` will send a frame on of whose way it knows this.
+    #[inline]
+    pub(crate) fn foresee(&self, node: u32, (known, hash): (u32, u32)) -> u32 {
+        if known & ALONE != 0 {
+            return if known == UNKNOWN { ARRIVED } else { known & !ALONE };
+        }
+        let Set { first, count, .. } = self.sets[known as usize];
+        let members = &self.members[first as usize..(first + count) as usize];
+        if members.is_empty() { ARRIVED } else { pick(of_node(hash, node), members, false, &self.rates) }
+    }
+
+    /// What `node`, which has this row, knows of the way to `host`: a set, or the only port.
+    #[inline]
+    fn known(&mut self, node: u32, row: u32, host: u32) -> u32 {
+        let place = self.entry(node, row, self.places[host as usize]);
+        let known = self.table[place];
+        if known == UNKNOWN { self.find(node, row, host, place) } else { known }
+    }
+
     #[cold]
     fn find(&mut self, node: u32, row: u32, host: u32, place: usize) -> u32 {
         let ports = self.router.ports_towards(node, host);
+        if let [port] = ports[..] {
+            self.table[place] = ALONE | port;
+            return ALONE | port;
+        }
         let next = self.sets.len() as u32;
-        let set = *self.known.entry((row, ports)).or_insert_with_key(|(_, ports)| {
+        let set = *self.sets_of.entry((row, ports)).or_insert_with_key(|(_, ports)| {
             let rate = |port: &u32| self.rates[*port as usize];
             let is_uneven = ports.iter().any(|port| rate(port) != rate(&ports[0]));
             let (first, count) = (self.members.len() as u32, ports.len() as u32);
@@ -318,11 +379,13 @@ impl Open {
             let port = if row == NONE {
                 self.outlets[node as usize]
             } else {
-                let place = row as usize * self.width + self.columns[to as usize] as usize;
-                let known = self.table[place];
-                let set = if known == UNKNOWN { self.find(node, row, to, place) } else { known };
-                let Set { first, count, .. } = self.sets[set as usize];
-                *self.members.get(first as usize).filter(|_| count > 0)?
+                let set = self.known(node, row, to);
+                if set & ALONE != 0 {
+                    set & !ALONE
+                } else {
+                    let Set { first, count, .. } = self.sets[set as usize];
+                    *self.members.get(first as usize).filter(|_| count > 0)?
+                }
             };
             way.push(port);
             node = topology.ports[port as usize].to;
@@ -332,6 +395,12 @@ impl Open {
         }
         Some(way)
     }
+}
+
+/// The word by which `node` chooses for frames with this hash.
+#[inline]
+fn of_node(hash: u32, node: u32) -> u64 {
+    mix(u64::from(hash) << 32 | u64::from(node))
 }
 
 /// The port that `word`, 64 random bits, chooses.

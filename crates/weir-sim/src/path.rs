@@ -62,7 +62,7 @@ pub struct StreamInterval {
 
 /// Headers of IPv4 and ICMP.
 const ECHO_HEADERS: Bytes = Bytes::new(28);
-/// What a frame of Ethernet has beside its IP packet: lines carry packets.
+/// What a frame of Ethernet has besides its IP packet: lines carry packets.
 const LINK_HEADERS: Bytes = Bytes::new(18);
 /// How often the run looks whether it is to end early, in events.
 const LOOK_EVERY: u32 = 1 << 16;

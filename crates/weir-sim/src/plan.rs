@@ -11,9 +11,11 @@ use std::sync::Arc;
 use weir_core::SpecError;
 use weir_core::cc::{Controllers, Setup};
 use weir_core::network::Topology;
-use weir_core::queue::Limit;
+use weir_core::queue::{Limit, Managements};
+use weir_core::rng::Seed;
+use weir_core::spec::aqm::Aqm;
 use weir_core::spec::control::NotificationLane;
-use weir_core::spec::{Engine, Spec};
+use weir_core::spec::{Discipline, Engine, Spec};
 use weir_core::units::Span;
 
 use self::listed::{Listed, list_flows, numbered};
@@ -42,10 +44,21 @@ pub struct Plan {
     /// What congestion management shares, if there is any.
     pub(crate) control: Option<ControlPlan>,
     is_switched: bool,
-    /// Where the frames of sources go, where flows are not counted.
+    /// Where the frames of sources go, where flows are not counted; the slotted engine does not ask.
     pairs: Option<Pairs>,
-    /// What makes the controllers of senders.
-    controllers: Controllers,
+    /// Whether what each source sends is reported as one flow, where flows are not counted.
+    reports_sums: bool,
+    /// What the program has besides the parts of the core.
+    pub(crate) parts: Parts,
+}
+
+/// Parts that a program has besides those of the core: a spec asks for them by `kind: custom` and their name.
+#[derive(Clone, Debug, Default)]
+pub struct Parts {
+    /// Congestion controls of senders.
+    pub controllers: Controllers,
+    /// Managements of queues.
+    pub managements: Managements,
 }
 
 #[derive(Debug)]
@@ -87,21 +100,67 @@ pub enum Feeding {
     Pushed,
 }
 
+impl Parts {
+    /// Makes each part of `spec` once.
+    fn check(&self, spec: &Spec) -> Result<(), SpecError> {
+        for (i, group) in spec.traffic.iter().enumerate() {
+            if let Some(messages) = &group.messages {
+                let at = format!("/traffic/{i}/messages/config/congestion_control");
+                if let Some(config) = &messages.config {
+                    self.controllers.make(Setup::plain(config)).map_err(|error| error.under(at))?;
+                }
+            }
+            if let Some(tcp) = &group.tcp {
+                let at = format!("/traffic/{i}/tcp/config/congestion_control");
+                self.controllers.make(Setup::plain(&tcp.config)).map_err(|error| error.under(at))?;
+            }
+        }
+        for (i, rule) in spec.queues.iter().enumerate() {
+            let at = format!("/queues/{i}/discipline");
+            self.check_discipline(&rule.discipline).map_err(|error| error.under(at))?;
+        }
+        Ok(())
+    }
+
+    fn check_discipline(&self, discipline: &Discipline) -> Result<(), SpecError> {
+        match discipline {
+            Discipline::Managed { aqm: Aqm::Custom(custom), .. } => {
+                let made = self.managements.make(custom, Seed::new(0).stream("check"));
+                made.map(drop).map_err(|error| error.under("/aqm"))
+            }
+            Discipline::Classes(classes) => classes.list.iter().enumerate().try_for_each(|(i, class)| {
+                let at = format!("/list/{i}/discipline");
+                self.check_discipline(&class.discipline).map_err(|error| error.under(at))
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Plan {
     /// Checks `spec` and lays all paths.
     ///
     /// # Errors
     /// The first fault of the spec, such as a destination that cannot be reached.
     pub fn new(spec: Spec) -> Result<Plan, SpecError> {
-        Plan::with_controllers(spec, Controllers::new())
+        Plan::with_parts(spec, Parts::default())
     }
 
-    /// As [`Plan::new`], with congestion controls that the program has beside those of the core.
+    /// As [`Plan::new`], with parts that the program has besides those of the core.
     ///
     /// # Errors
-    /// As [`Plan::new`]; a controller that the program does not have, or that refuses its settings.
-    pub fn with_controllers(spec: Spec, controllers: Controllers) -> Result<Plan, SpecError> {
-        Plan::lay(spec, Feeding::Pulled, controllers)
+    /// As [`Plan::new`]; a part that the program does not have, or that refuses its settings.
+    pub fn with_parts(spec: Spec, parts: Parts) -> Result<Plan, SpecError> {
+        Plan::lay(spec, Feeding::Pulled, parts, false)
+    }
+
+    /// As [`Plan::new`], for those who ask for no single flow: where the slotted engine runs a spec that records none, what a source
+    /// sends is one flow, which goes to `*`. Nothing else is different.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn with_sums(spec: Spec) -> Result<Plan, SpecError> {
+        Plan::lay(spec, Feeding::Pulled, Parts::default(), true)
     }
 
     /// As [`Plan::new`], with sources fed as said.
@@ -109,23 +168,12 @@ impl Plan {
     /// # Errors
     /// As [`Plan::new`].
     pub fn with_feeding(spec: Spec, feeding: Feeding) -> Result<Plan, SpecError> {
-        Plan::lay(spec, feeding, Controllers::new())
+        Plan::lay(spec, feeding, Parts::default(), false)
     }
 
-    fn lay(spec: Spec, feeding: Feeding, controllers: Controllers) -> Result<Plan, SpecError> {
+    fn lay(spec: Spec, feeding: Feeding, parts: Parts, sums: bool) -> Result<Plan, SpecError> {
         let topology = spec.check()?;
-        for (i, group) in spec.traffic.iter().enumerate() {
-            if let Some(messages) = &group.messages {
-                let at = format!("/traffic/{i}/messages/config/congestion_control");
-                if let Some(config) = &messages.config {
-                    controllers.make(Setup::plain(config)).map_err(|error| error.under(at))?;
-                }
-            }
-            if let Some(tcp) = &group.tcp {
-                let at = format!("/traffic/{i}/tcp/config/congestion_control");
-                controllers.make(Setup::plain(&tcp.config)).map_err(|error| error.under(at))?;
-            }
-        }
+        parts.check(&spec)?;
         let is_slotted = matches!(spec.run.engine, Engine::Slotted { .. });
         let mut limits = vec![Limit::UNLIMITED; topology.ports.len()];
         for rule in &spec.queues {
@@ -133,14 +181,11 @@ impl Plan {
                 limits[port as usize] = rule.discipline.limit().into();
             }
         }
-        let Listed { mut flows, mut sources, connections, probers, messages } = list_flows(&spec, &topology);
-        if spec.run.engine == (Engine::Slotted { flows: false }) {
-            flows = Vec::new();
-        }
+        let Listed { flows, mut sources, connections, probers, messages } = list_flows(&spec, &topology);
         let control = ControlPlan::new(&spec, &topology);
         let (route, none) = (Arc::default(), Vec::new());
         let is_switched = control::is_switched(&spec);
-        let (sources_of, pairs) = (none, None);
+        let (sources_of, pairs, reports_sums) = (none, None, false);
         let mut plan = Plan {
             spec,
             topology,
@@ -155,11 +200,19 @@ impl Plan {
             control,
             is_switched,
             pairs,
-            controllers,
+            reports_sums,
+            parts,
         };
         if is_slotted {
             plan.refuse_connections()?;
             plan.sources = sources;
+            let records_flows = !plan.spec.record.flows.is_empty() || !plan.spec.record.limiters.is_empty();
+            plan.reports_sums = sums && !records_flows && plan.spec.run.engine == (Engine::Slotted { flows: true });
+            if plan.reports_sums || plan.spec.run.engine == (Engine::Slotted { flows: false }) {
+                plan.sum_flows();
+                plan.pairs = Some(Pairs { legs: Vec::new(), to: Vec::new() });
+                (0..).zip(&mut plan.sources).for_each(|(place, source)| source.first_flow = place);
+            }
             return Ok(plan);
         }
         plan.lay_paths(&sources)?;
@@ -181,16 +234,20 @@ impl Plan {
             let message = "without flows that are counted a host has one link";
             return Err(SpecError::new(format!("/traffic/{group}/sources/{place}/from"), message));
         }
+        let (legs, to) = self.sum_flows().iter().map(|flow| (flow.first_leg, flow.to)).unzip();
+        self.pairs = Some(Pairs { legs, to });
+        Ok(())
+    }
+
+    /// Makes one flow of those of each source; returns what there was.
+    fn sum_flows(&mut self) -> Vec<Flow> {
         let flow = |source: &PlannedSource| Flow {
             to: ARRIVED,
             first_leg: 0,
             ..self.flows[source.first_flow as usize].clone()
         };
         let of_sources = self.sources.iter().map(flow).collect();
-        let flows = std::mem::replace(&mut self.flows, of_sources);
-        let (legs, to) = flows.iter().map(|flow| (flow.first_leg, flow.to)).unzip();
-        self.pairs = Some(Pairs { legs, to });
-        Ok(())
+        std::mem::replace(&mut self.flows, of_sources)
     }
 
     /// The network in full.

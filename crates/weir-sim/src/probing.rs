@@ -185,8 +185,16 @@ impl Agent for ProbeReceiver {
         self.ask(fabric)
     }
 
-    fn report(&mut self, _: Time, totals: &mut Totals) {
+    fn rows(&mut self) -> usize {
+        self.machine.log().rows()
+    }
+
+    fn take_rows(&mut self, totals: &mut Totals) {
         totals.estimation.push(self.machine.take_log());
+    }
+
+    fn report(&mut self, _: Time, totals: &mut Totals) {
+        self.take_rows(totals);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use weir_core::cc::Path;
 use weir_core::messages::Message;
 use weir_core::queue::Lane;
-use weir_core::rdma::{Config, Packet, PacketKind, Paths, Receiver, Sender};
+use weir_core::rdma::{Adaption, CREDIT_UNIT, Config, Demand, Packet, PacketKind, Paths, Receiver, Sender};
 use weir_core::rng::Stream;
 use weir_core::spec::messages::Messages as Spec;
 use weir_core::units::{Bytes, Span, Time};
@@ -26,10 +26,13 @@ pub(crate) struct RdmaEnds {
     /// What a packet has beyond its data, and the frame of an answer.
     header: Bytes,
     answer: Bytes,
-    /// Packets of credit at a time, and what one of them takes of the receiver's line.
-    credit: Option<(u32, Span)>,
-    /// Whether the receiver and the sender wait for their turns at the adapter.
-    has_asked: [bool; 2],
+    /// Packets of credit at a time, and the rate at which the receiver's line takes them, bytes of frames per second.
+    credit: Option<(f64, f64)>,
+    /// Whether credit adapts to the network.
+    adapts: bool,
+    /// The class in which the sender waits for its turn at the adapter, if it does, and how much the receiver wants to give credit there.
+    asked: Option<u8>,
+    demand: Demand,
 }
 
 impl RdmaEnds {
@@ -57,21 +60,29 @@ impl RdmaEnds {
         let credit = config.credit.map(|credit| {
             let near = link(message.to);
             let time = (frame + near.framing_bytes) / near.rate_bps;
-            (credit.packets, Span::from_ps((time.ps() as f64 / credit.share) as u64))
+            (credit.packets, frame.count() as f64 * credit.share / time.as_secs_f64())
         });
         RdmaEnds {
             flow,
             sender: Sender::new(config, packets, (class, message.bytes), &path, control, paths),
-            receiver: Receiver::new(config, packets, message.bytes),
+            receiver: Receiver::new(config, packets, message.bytes, path.product()),
             header: config.frame_of(packets, Bytes::ZERO),
             answer: config.answer(),
             credit,
-            has_asked: [false; 2],
+            adapts: config.credit.is_some_and(|credit| credit.oversubscription.is_some()),
+            asked: None,
+            demand: Demand::Nothing,
         }
     }
 
     /// An end is told of a frame, or that its time has come.
-    pub(crate) fn act(&mut self, fabric: &mut Fabric<'_>, sends: bool, frame: Option<Received>) {
+    pub(crate) fn act(
+        &mut self,
+        fabric: &mut Fabric<'_>,
+        sends: bool,
+        frame: Option<Received>,
+        adaption: Option<&mut Adaption>,
+    ) {
         let now = fabric.now();
         let packet = frame.and_then(|frame| if let Body::Rdma(packet) = frame.body { Some(packet) } else { None });
         if sends {
@@ -80,6 +91,7 @@ impl RdmaEnds {
             }
             self.sender.handle_timeout(now);
         } else if let Some(packet) = packet {
+            adaption.into_iter().for_each(|adaption| adaption.count(now, &packet));
             self.receiver.handle(now, &packet);
             while let Some(answer) = self.receiver.poll_transmit() {
                 fabric.send_loaded(self.flow + 1, self.answer, Lane::Data, Body::Rdma(answer));
@@ -90,26 +102,33 @@ impl RdmaEnds {
     /// When the sender is to be told that its time has come; not for a packet that waits for its turn.
     pub(crate) fn next(&mut self) -> Time {
         let timeout = self.sender.poll_timeout();
-        if self.has_asked[1] { timeout } else { timeout.min(self.sender.next_at()) }
+        if self.asked.is_some() { timeout } else { timeout.min(self.sender.next_at()) }
     }
 
     /// What it asks of the adapter, if it has not done so: the sender, to send a packet; the receiver, to give credit.
     pub(crate) fn wish(&mut self, now: Time, sends: bool) -> Wish {
-        let (wish, is_so) = match sends {
-            true => (Wish::Packet, self.sender.next_at() <= now),
-            false => (Wish::Credit, self.credit.is_some() && self.receiver.wants_credit()),
-        };
-        let has_asked = &mut self.has_asked[usize::from(sends)];
-        if !is_so || std::mem::replace(has_asked, true) {
+        if sends {
+            let class = Some(self.sender.class()).filter(|_| self.sender.next_at() <= now);
+            return match (class, self.asked) {
+                (Some(class), asked) if asked != Some(class) => {
+                    self.asked = Some(class);
+                    Wish::Packet { class, instead: asked.is_some() }
+                }
+                _ => Wish::Nothing,
+            };
+        }
+        let demand = if self.credit.is_some() { self.receiver.demand() } else { Demand::Nothing };
+        if demand <= self.demand {
             return Wish::Nothing;
         }
-        wish
+        self.demand = demand;
+        if demand == Demand::Urgent { Wish::Credit } else { Wish::IdleCredit }
     }
 
-    /// Sends a packet, if one may go.
-    pub(crate) fn send(&mut self, fabric: &mut Fabric<'_>) {
-        self.has_asked[1] = false;
-        if let Some(packet) = self.sender.poll_transmit(fabric.now()) {
+    /// Sends a packet, if one may go; so many messages of its host are active.
+    pub(crate) fn send(&mut self, fabric: &mut Fabric<'_>, active: usize) {
+        self.asked = None;
+        if let Some(packet) = self.sender.poll_transmit(fabric.now(), active) {
             let size = match packet.kind {
                 PacketKind::Data => self.header + self.sender.data_of(packet.number),
                 _ => self.answer,
@@ -118,13 +137,20 @@ impl RdmaEnds {
         }
     }
 
-    /// Gives credit to the sender; how long the receiver's line takes for what that is good for.
-    pub(crate) fn give_credit(&mut self, fabric: &mut Fabric<'_>) -> Span {
-        self.has_asked[0] = false;
-        let Some((packets, time)) = self.credit.filter(|_| self.receiver.wants_credit()) else { return Span::ZERO };
-        let (packet, given): (Packet, u64) = self.receiver.give_credit(packets);
+    /// Gives credit to the sender; how long the receiver's line takes for what that is good for, in whole picoseconds for each unit.
+    /// Without anything to give it takes the time of [`LEAST_CREDIT`].
+    ///
+    /// Source: uet-htsim, `uec.cpp` (time per quantum)
+    pub(crate) fn give_credit(&mut self, fabric: &mut Fabric<'_>, adaption: Option<&mut Adaption>) -> Span {
+        self.demand = Demand::Nothing;
+        let wants = self.receiver.demand() != Demand::Nothing;
+        let Some((packets, rate)) = self.credit.filter(|_| wants) else { return Span::ZERO };
+        let (packet, given): (Packet, Bytes) = self.receiver.give_credit(packets);
         fabric.send_loaded(self.flow + 1, self.answer, Lane::Data, Body::Rdma(packet));
-        time * given
+        let bytes = if given == Bytes::ZERO { LEAST_CREDIT } else { given };
+        let share = adaption.map_or(1.0, |adaption| adaption.share(fabric.now()));
+        let unit = (CREDIT_UNIT as f64 / (rate * share) * 1e12) as u64;
+        Span::from_ps(unit * (bytes.count() / CREDIT_UNIT))
     }
 
     /// Whether the sender knows that all has arrived.
@@ -141,7 +167,6 @@ impl RdmaEnds {
     pub(crate) fn note_in(&self, row: &mut MessageRow) {
         let counters = self.sender.counters();
         let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        row.delivered = self.receiver.finished().unwrap_or(Time::NEVER);
         row.acknowledged = self.sender.finished().unwrap_or(Time::NEVER);
         (row.retransmits, row.timeouts) = (narrow(counters.retransmits), narrow(counters.timeouts));
     }
@@ -151,9 +176,18 @@ impl RdmaEnds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Nothing,
-    Packet,
+    /// To send a packet of a class, perhaps instead of one of another class.
+    Packet {
+        class: u8,
+        instead: bool,
+    },
     Credit,
+    /// Credit, if nobody else wants any.
+    IdleCredit,
 }
+
+/// Source: uet-htsim, `uec.cpp` (a pull without credit)
+const LEAST_CREDIT: Bytes = Bytes::new(1024);
 
 /// What an adapter does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,29 +209,67 @@ pub(crate) struct Adapters {
 /// The adapter of a host: its messages take turns.
 #[derive(Debug)]
 struct Adapter {
-    /// Places of messages that may send a packet, and of those whose senders want credit.
-    sending: VecDeque<u32>,
+    /// Places of messages that may send a packet, each with its class, and of those whose senders want credit.
+    sending: VecDeque<(u32, u8)>,
     credited: VecDeque<u32>,
+    /// Places of those that get credit when nobody wants any.
+    idle: VecDeque<u32>,
     /// No credit before.
     credit: Time,
     /// When it is looked at next, as far as that is entered.
     due: Time,
+    /// By flows whose receivers adapt their credit: one for all messages of an entry of traffic.
+    adaptions: BTreeMap<u32, Adaption>,
 }
 
 impl Adapters {
     fn of(&mut self, host: u32) -> &mut Adapter {
-        let new =
-            || Adapter { sending: VecDeque::new(), credited: VecDeque::new(), credit: Time::ZERO, due: Time::NEVER };
-        self.of_host.entry(host).or_insert_with(new)
+        self.of_host.entry(host).or_insert_with(|| Adapter {
+            sending: VecDeque::new(),
+            credited: VecDeque::new(),
+            idle: VecDeque::new(),
+            credit: Time::ZERO,
+            due: Time::NEVER,
+            adaptions: BTreeMap::new(),
+        })
     }
 
     /// The message at `place` asks for something of the adapter of `host`.
     pub(crate) fn enter(&mut self, host: u32, place: u32, wish: Wish) {
         match wish {
             Wish::Nothing => {}
-            Wish::Packet => self.of(host).sending.push_back(place),
-            Wish::Credit => self.of(host).credited.push_back(place),
+            Wish::Packet { class, instead } => {
+                let sending = &mut self.of(host).sending;
+                if instead {
+                    sending.retain(|&(other, _)| other != place);
+                }
+                sending.push_back((place, class));
+            }
+            Wish::Credit => {
+                let adapter = self.of(host);
+                adapter.idle.retain(|&idle| idle != place);
+                adapter.credited.push_back(place);
+            }
+            Wish::IdleCredit => self.of(host).idle.push_back(place),
         }
+    }
+
+    /// How many messages of `host` wait for their turns to send.
+    pub(crate) fn active(&mut self, host: u32) -> usize {
+        self.of(host).sending.len()
+    }
+
+    /// Credit of `host` for messages with this flow adapts; `make` says how, if that is new.
+    pub(crate) fn adapt(&mut self, host: u32, flow: u32, make: impl FnOnce() -> Adaption) {
+        self.of(host).adaptions.entry(flow).or_insert_with(make);
+    }
+
+    /// What sets the credit that `host` gives to the sender of `ends`, where it adapts.
+    pub(crate) fn adaption(&mut self, host: u32, ends: &RdmaEnds) -> Option<&mut Adaption> {
+        if !ends.adapts {
+            return None;
+        }
+        self.of_host.get_mut(&host)?.adaptions.get_mut(&ends.flow)
     }
 
     /// No credit is given at `host` before `until`.
@@ -218,16 +290,16 @@ impl Adapters {
         let now = fabric.now();
         let adapter = self.of_host.get_mut(&host)?;
         let mut later = Time::NEVER;
-        if !adapter.credited.is_empty() {
+        if !(adapter.credited.is_empty() && adapter.idle.is_empty()) {
             if adapter.credit <= now {
-                return adapter.credited.pop_front().map(Due::Credit);
+                return adapter.credited.pop_front().or_else(|| adapter.idle.pop_front()).map(Due::Credit);
             }
             later = adapter.credit;
         }
         if !adapter.sending.is_empty() {
-            let free = fabric.free_from(host);
+            let (turn, free) = fabric.next_turn(host, &adapter.sending);
             if free <= now {
-                return adapter.sending.pop_front().map(Due::Packet);
+                return adapter.sending.remove(turn).map(|(place, _)| Due::Packet(place));
             }
             later = later.min(free);
         }
@@ -239,30 +311,40 @@ impl Adapters {
     }
 }
 
-/// Frames in whose time an adapter looks again at a line that is held.
+/// Bytes in whose time an adapter looks again at a line that is held.
 const LOOK_AGAIN: Bytes = Bytes::new(3000);
 
 impl Fabric<'_> {
-    /// When the line of `host` is free for a packet, as far as is known now.
-    fn free_from(&mut self, host: u32) -> Time {
+    /// Which of the messages at `host` has its turn to send, and when the line is free for its packet, as far as is known now.
+    ///
+    /// A class that is held has no turn while frames of it wait at the host: its messages keep no others waiting. If all are held, the first
+    /// stands for them.
+    fn next_turn(&mut self, host: u32, sending: &VecDeque<(u32, u8)>) -> (usize, Time) {
         let (port, now) = (self.plan.open.outlet(host), self.now());
         let is_host = self.links[port as usize].role == Role::Host;
         if is_host {
             self.look_host(port);
         }
+        let (mut turn, mut waiting) = (0, 0);
         let control = self.control.as_mut().filter(|_| is_host);
-        let waiting = control.and_then(|control| control.host(port)).map_or(0, |host| host.load.bytes());
+        if let Some(host) = control.and_then(|control| control.host(port)) {
+            waiting = host.load.bytes();
+            let (back, bytes) = host.held_back();
+            if let Some(other) = sending.iter().position(|&(_, class)| !back.contains(class)) {
+                (turn, waiting) = (other, waiting - bytes);
+            }
+        }
         let line = &self.lines[port as usize].port;
         let free = line.start_of_next(now);
         if waiting == 0 && (!line.is_paused() || line.waiting_frames() == 0) {
-            return free;
+            return (turn, free);
         }
         let rate = self.plan.topology.ports[port as usize].link.rate_bps;
         if line.free_at() > now && !line.is_paused() {
             // What waits at the host goes first, as far as nothing holds it.
-            return line.free_at() + Bytes::new(waiting) / rate;
+            return (turn, line.free_at() + Bytes::new(waiting) / rate);
         }
         // Nobody says when it goes on.
-        line.free_at().max(now + LOOK_AGAIN / rate)
+        (turn, line.free_at().max(now + LOOK_AGAIN / rate))
     }
 }

@@ -114,7 +114,8 @@ pub struct Sim<'p, A> {
 
 impl Counting for Fabric<'_> {
     fn counts(&self) -> Counts {
-        let Fabric { now, flows, drops, frames, .. } = self;
+        let Fabric { now, flows, drops, frames, control, .. } = self;
+        let deadlocks = control.iter().flat_map(|control| &control.deadlocks);
         Counts {
             now: *now,
             sent: flows.iter().map(|flow| flow.sent_frames).sum(),
@@ -122,6 +123,7 @@ impl Counting for Fabric<'_> {
             delivered_bytes: flows.iter().map(|flow| flow.delivered_bytes).sum(),
             dropped: drops.iter().sum(),
             alive: frames.alive as u64,
+            deadlocked: deadlocks.filter(|known| known.over.is_none()).count() as u64,
         }
     }
 
@@ -232,13 +234,18 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     fn give_rows(&mut self, limit: usize) -> Result<(), SimError> {
         let Sim { fabric, agents, .. } = self;
         let watched = fabric.watch.as_mut().map_or(0, |watch| watch.advance(fabric.now));
-        let of_agents: usize = agents.iter().map(Agent::rows).sum();
-        if fabric.port_probes.log.len() + watched + of_agents < limit {
+        let of_agents: usize = agents.iter_mut().map(Agent::rows).sum();
+        let of_control = fabric.control.as_ref().map_or(0, |control| control.rows()) + fabric.control_rows();
+        if fabric.port_probes.log.len() + watched + of_agents + of_control < limit {
             return Ok(());
         }
         let mut part = Totals { intervals: fabric.port_probes.take(), ..Totals::default() };
+        fabric.take_control_rows(fabric.now, &mut part.control);
         if let Some(watch) = &mut fabric.watch {
             watch.take(&mut part);
+        }
+        if let Some(control) = &mut fabric.control {
+            control.take_rows(fabric.now, &mut part);
         }
         agents.iter_mut().for_each(|agent| agent.take_rows(&mut part));
         Ok(self.spill.give(&part)?)

@@ -8,9 +8,10 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 use weir_core::columns::Table;
+use weir_core::estimation;
 
 use crate::tables;
-use crate::totals::Totals;
+use crate::totals::{ControlTotals, Totals};
 
 /// Where rows go.
 #[derive(Clone, Copy)]
@@ -82,8 +83,13 @@ impl Totals {
     fn rows_of_series(&self) -> usize {
         let deliveries = self.deliveries.iter().chain(&self.flow_deliveries).map(|row| row.1.len());
         let bursts = self.burst_intervals.iter().map(|row| row.1.len());
-        let others = self.tcp.iter().map(|row| row.1.len()).chain([self.messages.len(), self.intervals.len()]);
-        deliveries.chain(bursts).chain(others).sum()
+        let control = self.pools.iter().map(|row| row.1.len());
+        let control = control.chain(self.hold_intervals.iter().map(|row| row.1.len()));
+        let limiters = self.control.limiters.iter().map(|row| row.1.len());
+        let logs = self.probing.iter().map(|row| row.1.rows()).chain(self.estimation.iter().map(estimation::Log::rows));
+        let tcp = self.tcp.iter().map(|row| row.1.len());
+        let others = [self.messages.len(), self.intervals.len(), self.control.intervals.len()];
+        deliveries.chain(bursts).chain(control).chain(limiters).chain(logs).chain(tcp).chain(others).sum()
     }
 
     /// Moves the series to totals of nothing else.
@@ -93,8 +99,17 @@ impl Totals {
             deliveries: std::mem::take(&mut self.deliveries),
             flow_deliveries: std::mem::take(&mut self.flow_deliveries),
             burst_intervals: std::mem::take(&mut self.burst_intervals),
+            pools: std::mem::take(&mut self.pools),
+            hold_intervals: std::mem::take(&mut self.hold_intervals),
             tcp: std::mem::take(&mut self.tcp),
             messages: std::mem::take(&mut self.messages),
+            probing: std::mem::take(&mut self.probing),
+            estimation: std::mem::take(&mut self.estimation),
+            control: ControlTotals {
+                intervals: std::mem::take(&mut self.control.intervals),
+                limiters: std::mem::take(&mut self.control.limiters),
+                ..ControlTotals::default()
+            },
             ..Totals::default()
         }
     }

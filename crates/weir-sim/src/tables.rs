@@ -51,8 +51,17 @@ pub(crate) fn series(
     parts((replicate, most), flat(&part.deliveries), frames::deliveries, take)?;
     parts((replicate, most), flat(&part.flow_deliveries), frames::flow_deliveries, take)?;
     parts((replicate, most), flat(&part.burst_intervals), frames::burst_intervals, take)?;
+    parts((replicate, most), flat(&part.pools), control::pool_intervals, take)?;
+    parts((replicate, most), flat(&part.hold_intervals), control::hold_intervals, take)?;
     parts((replicate, most), flat(&part.tcp), transport::intervals, take)?;
-    parts((replicate, most), &part.messages, messages::rows, take)
+    parts((replicate, most), &part.messages, messages::rows, take)?;
+    parts((replicate, most), &part.control.intervals, control::intervals, take)?;
+    parts((replicate, most), flat(&part.control.limiters), control::limiters, take)?;
+    parts((replicate, most), probing::logged(part, |log| &log.streams), probing::streams, take)?;
+    parts((replicate, most), probing::logged(part, |log| &log.states), probing::states, take)?;
+    parts((replicate, most), probing::logged(part, |log| &log.packets), probing::packets, take)?;
+    parts((replicate, most), probing::estimated(part, |log| &log.estimates), probing::estimates, take)?;
+    parts((replicate, most), probing::estimated(part, |log| &log.trains), probing::trains, take)
 }
 
 /// Rows, each with its replicate.

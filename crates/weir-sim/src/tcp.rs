@@ -3,7 +3,7 @@
 mod ends;
 
 use weir_core::queue::Lane;
-use weir_core::rapid::LogReader;
+use weir_core::rapid::{Log, LogReader};
 use weir_core::tcp::{Phase, Receiver, Segment, Sender};
 use weir_core::traffic::Emissions;
 use weir_core::units::{Bytes, Span, Time};
@@ -12,7 +12,6 @@ use crate::agent::Agent;
 use crate::boundaries::Boundaries;
 use crate::fabric::Fabric;
 use crate::frames::{Body, Received};
-use crate::plan::Plan;
 use crate::totals::{ConnectionInterval, ConnectionTotals, MessageRow, Totals};
 
 /// The sending end, and the application above it: a cache line, and what its machine needs next behind it.
@@ -32,7 +31,7 @@ pub struct TcpSender {
     load: Application,
     series: Option<Box<Series>>,
     /// What its controller writes down.
-    log: Option<Box<LogReader>>,
+    log: Option<Box<Written>>,
     /// Frames that may wait in its adapter.
     adapter: usize,
     machine: Sender,
@@ -67,6 +66,15 @@ struct Gathered {
     interrupt: Time,
 }
 
+/// What a controller has written down.
+#[derive(Debug)]
+struct Written {
+    reader: LogReader,
+    log: Log,
+    /// Place of the connection among all.
+    connection: u32,
+}
+
 /// Rows of a sender's state at the end of each interval.
 #[derive(Debug)]
 struct Series {
@@ -78,8 +86,6 @@ struct Series {
     /// Place of the connection among all.
     connection: u32,
 }
-
-impl Plan {}
 
 /// After so long a sender looks again whether PAUSE still holds its full adapter: half of a full frame's time at 1 Gbit/s.
 const LOOK_AGAIN: Span = Span::from_us(6);
@@ -107,16 +113,21 @@ impl TcpSender {
         self.send(fabric)
     }
 
-    /// Whether it knows that all has arrived.
+    /// Whether the receiver has the whole stream, the FIN included.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.machine.finished().is_some()
     }
 
+    /// Data that it knows to have arrived.
+    #[inline]
+    pub(crate) fn acked(&self) -> Bytes {
+        self.machine.acked()
+    }
+
     /// Writes down what became of its message.
     pub(crate) fn note_in(&self, row: &mut MessageRow) {
         let counters = self.machine.counters();
-        row.acknowledged = self.machine.finished().unwrap_or(Time::NEVER);
         row.retransmits = u32::try_from(counters.retransmits).unwrap_or(u32::MAX);
         row.timeouts = u32::try_from(counters.timeouts).unwrap_or(u32::MAX);
     }
@@ -227,25 +238,29 @@ impl Agent for TcpSender {
         self.send(fabric)
     }
 
-    fn rows(&self) -> usize {
-        self.series.as_ref().map_or(0, |series| series.rows.len())
+    fn rows(&mut self) -> usize {
+        let written = self.log.as_mut().map_or(0, |written| {
+            written.reader.read(&mut written.log);
+            written.log.rows()
+        });
+        written + self.series.as_ref().map_or(0, |series| series.rows.len())
     }
 
     fn take_rows(&mut self, totals: &mut Totals) {
         if let Some(series) = &mut self.series {
             totals.tcp.push((series.connection, std::mem::take(&mut series.rows)));
         }
+        if let Some(written) = &mut self.log {
+            written.reader.read(&mut written.log);
+            totals.probing.push((written.connection, std::mem::take(&mut written.log)));
+        }
     }
 
     fn report(&mut self, end: Time, totals: &mut Totals) {
-        let connection = totals.connections.len() as u32;
         if let Some(series) = &mut self.series {
             series.advance(end, &self.machine);
         }
         self.take_rows(totals);
-        if let Some(log) = &self.log {
-            totals.probing.push((connection, log.take()));
-        }
         totals.connections.push(ConnectionTotals {
             flow: self.flow,
             opened: self.machine.opened(),
@@ -299,20 +314,15 @@ impl Agent for TcpReceiver {
 }
 
 impl TcpReceiver {
-    /// Whether its message has been delivered.
+    /// Data delivered: all of a message may have arrived before the FIN.
     #[inline]
-    pub(crate) fn has_all(&self) -> bool {
-        self.machine.finished().is_some()
+    pub(crate) fn delivered(&self) -> Bytes {
+        self.machine.delivered()
     }
 
     /// The receiver of a message.
     pub(crate) fn of_message(machine: Receiver, flow: u32) -> TcpReceiver {
         TcpReceiver { flow, sent: 0, gathered: None, machine }
-    }
-
-    /// Writes down what became of its message.
-    pub(crate) fn note_in(&self, row: &mut MessageRow) {
-        row.delivered = self.machine.finished().unwrap_or(Time::NEVER);
     }
 
     #[inline]

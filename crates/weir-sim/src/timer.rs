@@ -2,7 +2,7 @@
 
 use weir_core::units::Time;
 
-/// The timer of an agent. Only the earliest event entered for it counts; one that comes too early is entered anew.
+/// The timer of an agent. Only the earliest event entered for it counts; one that comes too early is entered again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timer {
     /// When it runs out.

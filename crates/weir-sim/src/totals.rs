@@ -4,7 +4,7 @@ mod control;
 
 pub use self::control::{
     BufferTotals, BurstTotals, CauseTotals, ControlFrames, ControlInterval, ControlKind, ControlTotals, DeadlockTotals,
-    HoldTotals, InputTotals, LimiterInterval, MemoryTotals, StormTotals,
+    HoldInterval, HoldTotals, InputTotals, LimiterInterval, MemoryTotals, PoolInterval, StormTotals,
 };
 
 use weir_core::estimation;
@@ -42,6 +42,10 @@ pub struct Totals {
     pub flow_deliveries: Vec<(u32, Vec<Delivery>)>,
     /// The bursts of the recorded flows, in their order; see [`Totals::bursts`].
     pub burst_intervals: Vec<(u32, Vec<BurstInterval>)>,
+    /// Intervals of the parts of the recorded buffers, in the order of `pool_names`.
+    pub pools: Vec<(u32, Vec<PoolInterval>)>,
+    /// Intervals in which classes of the traffic were held at the recorded ports, by port in order of time and class.
+    pub hold_intervals: Vec<(u32, Vec<HoldInterval>)>,
     /// Bins of the delay of each flow: flow, lower bound (included) and upper bound in ps, frames.
     pub delays: Vec<(u32, u64, u64, u64)>,
     /// What congestion management did.

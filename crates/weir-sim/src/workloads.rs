@@ -3,12 +3,9 @@
 
 mod calibration;
 
-use weir_core::spec::Engine;
-use weir_core::spec::control::Control;
-use weir_core::spec::switching::Switching;
 use weir_core::spec::{
-    Departures, Destination, Discipline, FrameSize, Limit, LinkSpec, Network, NodeKind, QueueRule, Record, Run, Source,
-    Spec, Stream, SwitchSpec, Traffic,
+    Departures, Destination, FrameSize, Limit, LinkSpec, Network, NodeKind, QueueRule, Source, Spec, Stream,
+    SwitchSpec, Traffic,
 };
 use weir_core::units::{Bytes, Rate, Span, Time};
 
@@ -64,7 +61,7 @@ pub fn slotted_switch() -> Spec {
     spec(Network::Star { hosts: 32, link: LINK, switch: SWITCH }, (0..32).map(source).collect(), Span::from_ms(2))
 }
 
-/// W2: `flows` endless TCP connections over one bottleneck of 1 Gbit/s, and for 3 of 10 s 300 Mbit/s of UDP beside
+/// W2: `flows` endless TCP connections over one bottleneck of 1 Gbit/s, and for 3 of 10 s 300 Mbit/s of UDP besides
 /// them. Connection `i` starts after `i` ms; Reno with selective acknowledgements, one acknowledgement for every two
 /// segments; round trips of 20 ms, and room for as much in the queue.
 pub fn dumbbell(flows: u32) -> Spec {
@@ -93,34 +90,23 @@ pub fn dumbbell(flows: u32) -> Spec {
         ..tcp::Config::default()
     };
     let connections = Connections { config, hosts: Hosts::default(), list: (0..flows).map(connection).collect() };
+    // 1470 B of payload at 300 Mbit/s.
+    let departures = Departures::Constant { gap_ps: 39_200_000.0 };
+    let size = FrameSize::Fixed(Bytes::new(1516));
     let cross = Source {
-        from: host("left", flows),
-        to: Destination::Node(host("right", flows)),
         start_ps: Time::ZERO + Span::from_ms(2_000),
         stop_ps: Time::ZERO + Span::from_ms(5_000),
-        // 1470 B of payload at 300 Mbit/s.
-        departures: Departures::Constant { gap_ps: 39_200_000.0 },
-        frame_size: FrameSize::Fixed(Bytes::new(1516)),
-        stream: Stream::Named,
+        ..Source::between(host("left", flows), host("right", flows), departures, size)
     };
     let bottleneck = topology.port("left->right").expect("the bottleneck");
     let limit = Limit::Bytes(Bytes::new(2_500_000));
     Spec {
-        network,
-        queues: vec![QueueRule {
-            ports: vec![bottleneck],
-            discipline: Discipline::DropTail { limit, marking: None, overrun: None },
-        }],
+        queues: vec![QueueRule::drop_tail(vec![bottleneck], limit)],
         traffic: vec![
             Traffic { tcp: Some(connections), ..Traffic::of_sources("tcp", vec![]) },
             Traffic::of_sources("udp", vec![cross]),
         ],
-        control: Control::default(),
-        switching: Switching::default(),
-        events: Vec::new(),
-        buffers: Vec::new(),
-        run: Run { duration_ps: Span::from_ms(10_000), engine: Engine::Event },
-        record: Record::default(),
+        ..Spec::of_network(network, Span::from_ms(10_000))
     }
 }
 
@@ -143,17 +129,8 @@ fn spec(network: Network, sources: Vec<Source>, duration_ps: Span) -> Spec {
         (0..).zip(&topology.ports).filter(|(_, port)| topology.nodes[port.from as usize].kind == NodeKind::Switch);
     let ports = of_switch.map(|(id, _)| id).collect();
     Spec {
-        network,
-        queues: vec![QueueRule {
-            ports,
-            discipline: Discipline::DropTail { limit: BUFFER, marking: None, overrun: None },
-        }],
+        queues: vec![QueueRule::drop_tail(ports, BUFFER)],
         traffic: vec![Traffic::of_sources("load", sources)],
-        control: Control::default(),
-        switching: Switching::default(),
-        events: Vec::new(),
-        buffers: Vec::new(),
-        run: Run { duration_ps, engine: Engine::Event },
-        record: Record::default(),
+        ..Spec::of_network(network, duration_ps)
     }
 }

@@ -1,7 +1,7 @@
 //! A congestion control that Weirlab does not have: Scalable TCP, in a crate of its own.
 //!
-//! Two methods make a controller: [`CongestionControl::on_event`] tells it what happens, [`CongestionControl::allowance`] asks what
-//! may be in flight. [`controllers`] gives it a name, under which settings of connections ask for it; everything else,
+//! Two methods make a controller: [`CongestionControl::on_event`] reports to it what happens, [`CongestionControl::allowance`] asks what
+//! may be in flight. [`parts`] gives it a name, under which settings of connections ask for it; everything else,
 //! from the scoreboard to retransmissions, is Weirlab's.
 
 use weir_core::SpecError;
@@ -9,7 +9,7 @@ use weir_core::cc::{Allowance, Config, CongestionControl, Controllers, Custom, S
 use weir_core::path::LossModel;
 use weir_core::spec::{Network, Spec};
 use weir_core::units::{Bytes, Span, Time};
-use weir_sim::workloads;
+use weir_sim::{Parts, workloads};
 
 /// The window grows by a part of a segment with each segment that is acknowledged, and loses a part of itself when one is lost: so the
 /// time between two losses does not depend on the window.
@@ -77,9 +77,10 @@ impl CongestionControl for Scalable {
     }
 }
 
-/// The controllers of this program.
-pub fn controllers() -> Controllers {
-    Controllers::new().add("scalable", |custom, setup| Ok(Box::new(Scalable::new(custom, &setup)?)))
+/// The parts of this program.
+pub fn parts() -> Parts {
+    let make = |custom: &Custom, setup: Setup<'_>| Ok(Box::new(Scalable::new(custom, &setup)?) as Box<_>);
+    Parts { controllers: Controllers::new().add("scalable", make), ..Parts::default() }
 }
 
 /// One connection with such a controller over 1 Gbit/s and a round trip of 20 ms, on which each frame is lost with `probability`.

@@ -2,7 +2,7 @@
 
 use weir_core::cc::Config;
 use weir_core::units::Span;
-use weir_example_controller::{controllers, lossy};
+use weir_example_controller::{lossy, parts};
 use weir_sim::{Plan, Progress, simulate};
 
 /// Between two losses of a window w (in segments) ln w grows by a per round trip, and each loss takes -ln(1 - b) of it: with p losses
@@ -12,7 +12,7 @@ fn the_window_is_that_of_the_law_and_inverse_to_the_losses() {
     let (increase, decrease) = (0.002, 0.125);
     for (loss, duration) in [(2e-4, Span::from_ms(300_000)), (1e-4, Span::from_ms(300_000))] {
         let control = Config::custom("scalable", &[("increase", increase), ("decrease", decrease)]);
-        let plan = Plan::with_controllers(lossy(control, loss, duration), controllers()).expect("a legal spec");
+        let plan = Plan::with_parts(lossy(control, loss, duration), parts()).expect("a legal spec");
         let runs = simulate(&plan, &[1, 2, 3, 4, 5, 6], 1, &Progress::new()).expect("a run");
         let window = |run: &weir_sim::Totals| {
             let of = &run.connections[0];
@@ -32,16 +32,16 @@ fn the_window_is_that_of_the_law_and_inverse_to_the_losses() {
 #[test]
 fn what_nobody_knows_is_refused_with_its_place() {
     let refused = |control, known| {
-        let fault = Plan::with_controllers(lossy(control, 0.0, Span::from_ms(10)), known).expect_err("it is unknown");
+        let fault = Plan::with_parts(lossy(control, 0.0, Span::from_ms(10)), known).expect_err("it is unknown");
         (fault.pointer, fault.message)
     };
     let at = "/traffic/0/tcp/config/congestion_control";
-    let (pointer, message) = refused(Config::custom("scaleable", &[]), controllers());
+    let (pointer, message) = refused(Config::custom("scaleable", &[]), parts());
     assert_eq!((pointer, message.contains("scalable (got scaleable)")), (format!("{at}/name"), true), "{message}");
-    let (pointer, message) = refused(Config::custom("scalable", &[("b", 0.5)]), controllers());
+    let (pointer, message) = refused(Config::custom("scalable", &[("b", 0.5)]), parts());
     assert_eq!((pointer, message.contains("(got 'b')")), (format!("{at}/settings/b"), true), "{message}");
-    let (pointer, _) = refused(Config::custom("scalable", &[("increase", 2.0)]), controllers());
+    let (pointer, _) = refused(Config::custom("scalable", &[("increase", 2.0)]), parts());
     assert_eq!(pointer, format!("{at}/settings/increase"));
-    let (pointer, _) = refused(Config::custom("scalable", &[]), weir_core::cc::Controllers::new());
+    let (pointer, _) = refused(Config::custom("scalable", &[]), weir_sim::Parts::default());
     assert_eq!(pointer, format!("{at}/name"));
 }

@@ -48,9 +48,8 @@ def short_buffers(scenario: Scenario) -> Iterator[str]:
                 )
         if how.longest_bytes < longest:
             yield (
-                f"buffers.{name}.flow_control: headroom is for frames of up to "
-                f"{Size(how.longest_bytes)}, and the traffic has frames of {Size(longest)}: "
-                "frames may be lost"
+                f"buffers.{name}.flow_control: headroom is for frames of up to {Size(how.longest_bytes)}, "
+                f"and the traffic has frames of {Size(longest)}: frames may be lost"
             )
 
 

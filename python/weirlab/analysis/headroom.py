@@ -1,4 +1,4 @@
-"""What a queue must hold above XOFF so that PAUSE loses nothing, beside what it does hold.
+"""What a queue must hold above XOFF so that PAUSE loses nothing, and what it does hold.
 
 After XOFF is called for, each neighbour goes on sending until the PAUSE frame has reached it and it has
 responded:

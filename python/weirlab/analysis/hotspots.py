@@ -215,7 +215,7 @@ def _asked_and_got(
     """Where the numbers are not those that the scenario asks for."""
     if hotspot.severity is not None and abs(severity / hotspot.severity - 1) > 0.005:
         yield (
-            f"a severity of {hotspot.severity:g} is asked for; with all that is offered there in the middle "
+            f"a severity of {hotspot.severity:g} is requested; with all that is offered there in the middle "
             f"of its window it is {severity:.2f}"
         )
     if hotspot.degree is None or abs(len(makers) / len(hosts) - hotspot.degree) < 0.005:
@@ -285,7 +285,7 @@ def _own_words(name: str, hotspot: AnyHotspot, spec: core.Spec, layout: Layout) 
         over = [offered[host] for host in loads if offered.get(host, 0.0) > 1.0 + 1e-9]
         if over:
             yield (
-                f"{len(over)} of its hosts are asked for up to {max(over):.3g} line rates, as their "
+                f"{len(over)} of its hosts are offered up to {max(over):.3g} line rates, as their "
                 "background goes on: severity and degree count what is offered, not what their lines carry"
             )
 

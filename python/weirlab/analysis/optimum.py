@@ -38,7 +38,7 @@ class Optimum:
     throughput: str
     """The measure that is the aggregate throughput."""
     hot: str
-    """The measure that tells how busy the hot output is."""
+    """The measure that shows how busy the hot output is."""
     traffic: tuple[str, ...]
     """The factors that make classes of traffic; over the others the classes are taken together."""
     points: pl.DataFrame

@@ -10,18 +10,7 @@ import polars as pl
 
 from weirlab.analysis.hotspots import HotspotFacts, hotspot_facts
 from weirlab.analysis.recovery import queue_return, throughput_recovery
-from weirlab.measures import (
-    MissingRecordError,
-    Window,
-    burst_delay,
-    control_frames,
-    delay_fairness,
-    drops,
-    max_queue,
-    mean_queue,
-    relative_fairness,
-    utilisation,
-)
+from weirlab.measures import MissingRecordError, Window, relative_fairness, taken
 from weirlab.records import Records
 from weirlab.runs import Run
 from weirlab.scenario import Scenario
@@ -197,14 +186,14 @@ def _carried(
         if not ports:
             continue
         for span, window in spans.items():
-            values = _values(utilisation(records, ports, window))
+            values = _taken("utilisation", records, ports, window)
             yield Quantity(name, span, "1", values, ideal if fact.loads_known and fact.steady else None)
     for span, window in spans.items() if hot_max > 0 and fact.steady else ():
-        shares = [each and each / hot_max for each in _values(utilisation(records, [port], window))]
+        shares = [each and each / hot_max for each in _taken("utilisation", records, [port], window)]
         yield Quantity("hot port, of what it serves", span, "1", shares, 1.0)
-    for name, measure in (("mean hot queue", mean_queue), ("largest hot queue", max_queue)):
+    for name, measure in (("mean hot queue", "mean-queue"), ("largest hot queue", "max-queue")):
         for span, window in spans.items():
-            yield Quantity(name, span, "B", _values(measure(records, [port], window)))
+            yield Quantity(name, span, "B", _taken(measure, records, [port], window))
 
 
 def _recovery(
@@ -238,7 +227,7 @@ def _recovery(
         values = queue_return(run.records, port, window, half[0], begin_ps, point)
         carried = [each.values for each in found]
         found.append(Quantity("hot queue at its set point", "hotspot", "ps", values))
-        late = [each and each / point for each in _values(mean_queue(run.records, [port], half))]
+        late = [each and each / point for each in _taken("mean-queue", run.records, [port], half)]
         found.append(Quantity("mean hot queue, in set points", "second half", "1", late, 1.0))
         if carried:
             both = [_later(*pair) for pair in zip(carried[0], values, strict=True)]
@@ -311,11 +300,13 @@ def _fairness(run: Run, fact: HotspotFacts, spans: Mapping[str, Window | None]) 
         mine = records["flow_names"].join(part, on="flow", how="semi", maintain_order="left")
         series = {table: records[table] for table in ("flow_deliveries", "burst_intervals")}
         some = Records({"runs": records["runs"], "flow_names": mine, "bursts": part, **series})
-        yield Quantity(f"burst delay of {name}", "run", "ps", _values(burst_delay(some, traffic)))
+        yield Quantity(f"burst delay of {name}", "run", "ps", _taken("burst-delay", some, traffic))
         if half is not None:
-            late = _known_of(partial(burst_delay, some, traffic, window=half))
+            late = _known_of(partial(taken, "burst-delay", some, traffic, window=half))
             yield from (Quantity(f"burst delay of {name}", _HALF, "ps", values) for values in late)
-        yield Quantity(f"fairness of delays, {name}", "run", "1", _values(delay_fairness(some, traffic)), 1.0)
+        yield Quantity(
+            f"fairness of delays, {name}", "run", "1", _taken("delay-fairness", some, traffic), 1.0
+        )
 
 
 def _known_of(measure: Callable[[], pl.DataFrame]) -> Iterator[list[float | None]]:
@@ -340,10 +331,16 @@ def _control(
         causes = records["control_frames"].filter(pl.col("kind") == kind).get_column("queue_port")
         half = spans.get(_HALF)
         if half is not None and any(counts) and set(causes) <= set(outputs):
-            late = _known_of(partial(control_frames, records, outputs, name, half))
+            late = _known_of(partial(taken, "control-frames", records, outputs, window=half, type=name))
             yield from (Quantity(_KINDS.get(name, name), _HALF, "frames", values) for values in late)
     ports = records["port_names"].get_column("port").to_list()
-    yield Quantity("dropped frames", "run", "frames", _values(drops(records, ports)), 0.0)
+    yield Quantity("dropped frames", "run", "frames", _taken("drops", records, ports), 0.0)
+
+
+def _taken(
+    kind: str, records: Records, ids: Sequence[int], window: Window | None = None
+) -> list[float | None]:
+    return _values(taken(kind, records, ids, window=window))
 
 
 def _values(table: pl.DataFrame) -> list[float | None]:

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from weirlab import _core
-from weirlab import spec as core
+from weirlab import _core, spec as core
 from weirlab.analysis.routes import Routes
 from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario

@@ -12,8 +12,8 @@ from weirlab.scenario.network.layout import Layout
 class Routes:
     """Distances, shares and times on the shortest paths of a network.
 
-    Where there are several, shares tell how many of them lead through a port; which one the simulator takes,
-    its router tells (`_core.paths`).
+    Where there are several, shares say how many of them lead through a port; which one the simulator takes,
+    its router says (`_core.paths`).
     """
 
     def __init__(self, layout: Layout, network: core.Network) -> None:

@@ -151,7 +151,7 @@ def _indices(design: LatinHypercube | Morris | Sobol, sample: _Sample) -> list[d
 
 
 def _nothing_to_tell(design: LatinHypercube | Morris | Sobol, sample: _Sample) -> str | None:
-    """Why the sample tells nothing of the parameters; None where it does."""
+    """Why the sample says nothing of the parameters; None where it does."""
     count = len(sample.values)
     if isinstance(design, LatinHypercube):
         if count < 2 * SLICES:

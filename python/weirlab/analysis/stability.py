@@ -148,7 +148,7 @@ def read_axes(text: str) -> tuple[Axis, Axis]:
         raise InputError(f"--over {text}: a plane has two parameters, as in --over p=0.01..0.1,gd=5e-4..0.05")
     first, second = (_read_axis(part) for part in parts)
     if first.name == second.name:
-        raise InputError(f"--over {text}: '{first.name}' stands there twice")
+        raise InputError(f"--over {text}: '{first.name}' is given twice")
     cells = len(first.levels) * len(second.levels)
     if cells > MOST_CELLS:
         raise InputError(

@@ -52,7 +52,7 @@ def write_timeline(
     """Write a timeline of captures and series into `file`.
 
     `flows` names flows by the addresses that captures show, `framing` is what a frame takes beyond its size
-    at an interface [B], and `rate_bps` is the rate of links whose rate a capture does not tell.
+    at an interface [B], and `rate_bps` is the rate of links whose rate a capture does not hold.
 
     Raises InputError with the capture when it is none, and WeirlabError when `file` cannot be written.
     """
@@ -169,6 +169,10 @@ def _port_series(records: Records, above: Sequence[str]) -> list[Series]:
         if part.get_column("paused_ps").sum():
             paused = part.get_column("paused_ps").cast(pl.Float64) / length * 100
             series.append(Series(below, "held by PAUSE", "%", began, paused))
+    series += [
+        Series([*above, "buffers", name], "most in an interval", "B", part["from_ps"], part["max_bytes"])
+        for name, part in (_first(records, "pool_intervals", "pool") if "pool_intervals" in records else ())
+    ]
     return series
 
 

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weirlab._core import parse_quantity
-from weirlab.api.kept import Temporary
 from weirlab.api.result import Result, Sentences, Shelf, as_html
 from weirlab.errors import InputError
+from weirlab.files import Scratch
 from weirlab.records import Records
 from weirlab.results import Manifest, Provenance, claimed_directory
-from weirlab.traces import Finding, Trace, diagnose_records, probing, read_trace, save_trace, simulated
-from weirlab.traces import diagnose as find
+from weirlab.traces import (
+    Finding,
+    Trace,
+    diagnose as find,
+    diagnose_records,
+    probing,
+    read_trace,
+    save_trace,
+    simulated,
+)
 from weirlab.traces.coverage import Coverage, coverage
 from weirlab.traces.reading import CONNECTIONS
 from weirlab.working import followed
@@ -36,7 +44,7 @@ class TraceResult(Result):
 
     kind = "trace"
 
-    def __init__(self, found: Trace, directory: Path | None = None, kept: Temporary | None = None) -> None:
+    def __init__(self, found: Trace, directory: Path | None = None, kept: Scratch | None = None) -> None:
         manifest = (
             Manifest(kind="trace", name=Path(found.name).stem, status="complete", provenance=Provenance.now())
             if directory is None
@@ -114,7 +122,7 @@ def trace(
         every: Length of an interval of the series.
         stream_packets: Packets of a probe stream; found out otherwise.
         link_rate: Rate of the sender's link, for probe streams.
-        connections: Connections that are told apart, of about 4 kB of memory each. Default: 262144.
+        connections: Connections that are distinguished, of about 4 kB of memory each. Default: 262144.
         out: A new or empty directory to keep the tables in. Default: in memory alone, until it is saved.
         progress: Called with how far the reading has come.
 
@@ -122,10 +130,11 @@ def trace(
         InputError: It is no capture, or holds no frame.
     """
     name = Path(file).stem
-    with ExitStack() as stack:
-        if out is not None:
-            place = stack.enter_context(claimed_directory(name, Path(out)))
-            progress = stack.enter_context(followed(place, "trace", name, progress))
+    place = None if out is None else Path(out)
+    with (
+        nullcontext() if place is None else claimed_directory(name, place),
+        nullcontext(progress) if place is None else followed(place, "trace", name, progress) as progress,
+    ):
         result = TraceResult(read_capture(file, every, stream_packets, link_rate, connections, progress))
         if out is not None:
             result.save(out)
@@ -282,7 +291,7 @@ def _not_found(findings: Sequence[Finding], of_run: bool, found: TraceResult | N
 
 
 def _of_run(directory: Path) -> list[Finding] | None:
-    """What the records of a simulated run tell of its probing senders; None when there are none."""
+    """What the records of a simulated run say of its probing senders; None when there are none."""
     if not (directory / "tables" / "probe_streams.parquet").exists():
         return None
     records = Records.load(directory / "tables")

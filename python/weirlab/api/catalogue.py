@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
+import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Literal
@@ -18,15 +20,52 @@ Kind = Literal["run", "search", "bulk", "emulate"]
 
 _LOSSES = "Loads, queues and losses"
 _TCP = "TCP and Rapid"
-_CONTROL = "Congestion notification and PAUSE"
+_FABRICS = "Fabrics: messages, RDMA and collectives"
+_CONTROL = "Congestion notification, PAUSE and PFC"
 _HOTSPOTS = "Hotspots"
 _OF_KIND = {
     "search": "The rates that a device carries",
     "bulk": "Bulk data over a path",
     "emulate": "Real programs over an emulated path",
 }
-TOPICS = (_LOSSES, _OF_KIND["search"], _TCP, _OF_KIND["bulk"], _OF_KIND["emulate"], _CONTROL, _HOTSPOTS)
+TOPICS = (
+    _LOSSES,
+    _OF_KIND["search"],
+    _TCP,
+    _FABRICS,
+    _OF_KIND["bulk"],
+    _OF_KIND["emulate"],
+    _CONTROL,
+    _HOTSPOTS,
+)
 """What scenarios show, in the order of the list."""
+
+_ALSO = {
+    "collective": "gpu ai ml machine learning training nccl mpi hpc allreduce allgather alltoall",
+    "rdma": "roce rocev2 infiniband nvme storage gpu hpc ultra ethernet uec verbs",
+    "incast": "storage partition-aggregate fan-in microburst",
+    "messages": "flows workload fabric",
+    "bcn|qcn": "congestion notification ethernet 802.1qau",
+    "tcp|rapid": "congestion control",
+    "leaves|leaf": "leaf-spine clos datacenter data center",
+    "fat tree|fat-tree": "clos datacenter data center",
+    "marking|dual-pi2|marks": "ecn",
+    "codel|fq-codel|pie|dual-pi2|red": "aqm bufferbloat active queue management",
+    "classes": "qos diffserv priority",
+    "lossless": "pfc priority flow control",
+    "pings?|calls?|requests": "latency voip video gaming responsiveness",
+    "balancing|spray|spraying": "reordering load balancing ecmp multipath",
+    "token bucket": "shaping shaper policing",
+    "buffer": "buffer sizing",
+    "link-down": "failure outage failover reroute",
+    "campaign": "iperf iperf3 rsync download upload file transfer backup wan",
+    "campaign|streams": "satellite window scaling parallel streams",
+    "goals": "rfc2544 rfc 2544 rfc9971 benchmark throughput ndr pdr dut device router switch firewall",
+    "netns": "linux kernel real",
+    "design": "sweep sensitivity",
+    "optimise": "optimize optimisation optimization",
+}
+"""What a file may say, as a pattern of whole words, and what else people call that: `--search` finds both."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +79,13 @@ class ReadyMade:
     """What it shows, in a few words that several share."""
     description: str
     file: Path
+    words: str = field(repr=False, default="")
+    """What a search looks at: name, kind, the file with those that it extends, and other words for these."""
+
+    def has(self, wanted: str) -> bool:
+        """Whether words of it start like this, one after the other; `-` and a space are the same."""
+        pattern = re.escape(_plain(wanted)).replace(r"\ ", " ")
+        return re.search(rf"\b{pattern}", self.words) is not None
 
     @property
     def text(self) -> str:
@@ -76,11 +122,15 @@ class Catalogue(Mapping[str, ReadyMade]):
         return list(self)
 
     def __repr__(self) -> str:
+        columns = shutil.get_terminal_size().columns
         longest = max(map(len, self), default=0)
         lines = []
         for topic, group in self.by_topic().items():
             lines.append(f"{topic}: weirlab.{group[0].kind}(NAME)")
-            lines += [f"  {each.name:<{longest}}  {each.description}" for each in group]
+            for each in group:
+                lead = f"  {each.name:<{longest}}  "
+                text = shortened(each.description, columns - len(lead))
+                lines += textwrap.wrap(text, columns, initial_indent=lead, subsequent_indent=" " * len(lead))
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -100,7 +150,8 @@ def scenarios(*, kind: Kind | None = None, search: str | None = None) -> Catalog
 
     Args:
         kind: Only those that this command starts: `run`, `search`, `bulk` or `emulate`.
-        search: Only those whose name, topic or text has this word.
+        search: Only those whose name or text has this word, or what is also called so (`gpu`, `storage`).
+            Of several words that are nowhere together, all must be there.
 
     Raises:
         InputError: None is like that.
@@ -109,11 +160,8 @@ def scenarios(*, kind: Kind | None = None, search: str | None = None) -> Catalog
     if kind is not None:
         found = {name: each for name, each in found.items() if each.kind == kind}
     if search is not None:
-        found = {
-            name: each
-            for name, each in found.items()
-            if search.lower() in f"{name} {each.topic} {each.text}".lower()
-        }
+        together = {name: each for name, each in found.items() if each.has(search)}
+        found = together or {name: each for name, each in found.items() if all(map(each.has, search.split()))}
     if not found:
         raise InputError("no ready-made scenario is like that; 'weir scenarios' lists all")
     return Catalogue(found)
@@ -133,7 +181,27 @@ def _entry(name: str, file: Path) -> ReadyMade:
     description = content.get("description") or re.split(r"(?<=\.)\s", comment, maxsplit=1)[0]
     merged = _merged(file, content)
     kind = _kind(merged)
-    return ReadyMade(name, kind, _topic(kind, merged), " ".join(description.split()), file)
+    topic = _topic(kind, merged)
+    said = f"{name} {kind} {text} {merged}".lower()
+    also = [words for of, words in _ALSO.items() if re.search(rf"\b({of})\b", said)]
+    return ReadyMade(name, kind, topic, " ".join(description.split()), file, _plain(" ".join([said, *also])))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.lower().replace("-", " ").split())
+
+
+def shortened(text: str, room: int) -> str:
+    """A description that fits into a line: all of it, or as many of its clauses as do; where the first alone
+    is too long, all of it again, for several lines."""
+    if len(text) <= room:
+        return text
+    ends = [found.start() for found in re.finditer(r"[:;.](?= |$)", text) if found.start() <= room]
+    return text[: ends[-1]] if ends and ends[-1] >= _LEAST_SHARE * room else text
+
+
+_LEAST_SHARE = 0.4
+"""Of a line, that a description is not cut below."""
 
 
 def _merged(file: Path, content: Mapping[str, object]) -> dict[str, object]:
@@ -165,9 +233,12 @@ def _topic(kind: Kind, merged: Mapping[str, object]) -> str:
     if "hotspots" in merged:
         return _HOTSPOTS
     traffic = [each for each in section(merged, "traffic").values() if isinstance(each, Mapping)]
-    if {_word(each.get("transport")) for each in traffic} & {"tcp", "rapid"}:
+    has = {_word(each.get(part)) for each in traffic for part in ("source", "transport")}
+    if has & {"collective", "goal", "chakra", "messages", "flow-table", "rdma"}:
+        return _FABRICS
+    if has & {"tcp", "rapid"}:
         return _TCP
-    return _CONTROL if "control" in merged else _LOSSES
+    return _CONTROL if {"control", "buffers"} & merged.keys() else _LOSSES
 
 
 def _word(section: object) -> object:

@@ -9,10 +9,17 @@ if TYPE_CHECKING:
 
 
 def seconds(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same table with times in seconds: every column `NAME_ps` becomes `NAME_s`, a float."""
+    """The same table with times in seconds: every column `NAME_ps` becomes `NAME_s`, a float. In a table of
+    measures every `value` whose `unit` is ps becomes one in s."""
     import polars as pl
 
     _check_frame("seconds", frame)
+    if {"value", "unit"} <= set(frame.columns):
+        is_time = pl.col("unit") == "ps"
+        frame = frame.with_columns(
+            pl.when(is_time).then(pl.col("value") / 1e12).otherwise(pl.col("value")).alias("value"),
+            pl.when(is_time).then(pl.lit("s")).otherwise(pl.col("unit")).alias("unit"),
+        )
     return frame.select(
         (pl.col(name).cast(pl.Float64) / 1e12).alias(f"{name[:-3]}_s")
         if name.endswith("_ps") and not name.endswith("_byte_ps")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from weirlab.api.kept import Temporary, path_of
+from weirlab.api.kept import path_of
 from weirlab.api.result import Result, Sentences, as_html
 from weirlab.comparisons import Compared, Difference, compared
 from weirlab.errors import InputError
+from weirlab.files import Scratch
 
 if TYPE_CHECKING:
     from weirlab.report.page import Block
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class Comparison:
     """Changes from a first result to others of its kind."""
 
-    def __init__(self, results: Sequence[Compared], *, kept: Temporary | None = None) -> None:
+    def __init__(self, results: Sequence[Compared], *, kept: Scratch | None = None) -> None:
         from weirlab.report.compare import changes
 
         self._kept = kept  # removed with this object
@@ -89,13 +90,13 @@ def compare(first: str | Path | Result, *others: str | Path | Result) -> Compari
     """
     if not others:
         raise InputError("compare: name two results or more")
-    kept = Temporary()
+    kept = Scratch()
     return Comparison(
         compared([_place(each, kept, count) for count, each in enumerate((first, *others), 1)]), kept=kept
     )
 
 
-def _place(result: str | Path | Result, kept: Temporary, count: int) -> Path:
+def _place(result: str | Path | Result, kept: Scratch, count: int) -> Path:
     """Where a result is, for as long as the comparison needs it; one that nobody kept has its place in the
     order for a name."""
     if not isinstance(result, Result):

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
-from weakref import finalize
 
 from weirlab.errors import InputError
+from weirlab.files import Scratch
 from weirlab.scenario import Scenario, load
 
 AnyScenario = str | Path | Mapping[str, object] | Scenario
 """A file, the name of a ready-made scenario, what a file would hold, or a scenario."""
-
-
-class Temporary:
-    """A directory that is removed with this object, or when Python ends."""
-
-    def __init__(self) -> None:
-        self.path = Path(mkdtemp(prefix="weirlab-"))
-        finalize(self, rmtree, self.path, ignore_errors=True)
 
 
 def scenario_of(scenario: AnyScenario, assign: Mapping[str, object] | None = None) -> Scenario:
@@ -44,9 +34,11 @@ def path_of(place: object, asked: str) -> Path:
     raise InputError(f"{asked}: a result or its directory is wanted (got {type(place).__name__})")
 
 
-def place_for(out: str | Path | None) -> tuple[Path, Temporary | None]:
+def place_for(out: str | Path | None) -> tuple[Path, Scratch | None]:
     """The directory that a user names, or one that disappears with the result."""
     if out is not None:
         return Path(out), None
-    kept = Temporary()
-    return kept.path, kept
+    kept = Scratch()
+    place = kept.path / "result"  # who works in it locks it, too
+    place.mkdir()
+    return place, kept

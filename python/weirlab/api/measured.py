@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from weirlab.api.kept import AnyScenario, Temporary, place_for, scenario_of
+from weirlab.api.kept import AnyScenario, place_for, scenario_of
 from weirlab.api.result import Result, Shelf
 from weirlab.campaigns import Campaign, NoAdviceError, PointSummary, advise, run_campaign, summaries
 from weirlab.campaigns.campaign import LOG
@@ -32,6 +32,7 @@ from weirlab.campaigns.path import (
 )
 from weirlab.campaigns.tables import interval_table, measurement_table
 from weirlab.errors import Interrupted
+from weirlab.files import Scratch
 from weirlab.records import save_tables
 from weirlab.results import Manifest, Provenance, claimed_directory, write_json
 from weirlab.scenario import Scenario
@@ -58,7 +59,7 @@ class BulkResult(Result):
         directory: Path,
         *,
         advice: str = "",
-        kept: Temporary | None = None,
+        kept: Scratch | None = None,
     ) -> None:
         super().__init__(Manifest.read(directory), directory, kept=kept)
         self.campaign = found
@@ -198,7 +199,7 @@ class PathResult(Result):
         found: Characterization,
         back: WayBack | None,
         directory: Path,
-        kept: Temporary | None = None,
+        kept: Scratch | None = None,
     ) -> None:
         super().__init__(Manifest.read(directory), directory, kept=kept)
         self.found = found
@@ -284,7 +285,7 @@ def path(
         seed: Of order and times of the probes.
         out: A new or empty directory. Default: one that is removed with the result, unless that is saved.
         progress: Called with how much of how much is done.
-        on_route: Told the route before the probes are sent.
+        on_route: Given the route before the probes are sent.
         way_back: Given this host's address, finds the way back.
 
     Raises:

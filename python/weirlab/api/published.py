@@ -8,8 +8,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weirlab.api.kept import Temporary, place_for
+from weirlab.api.kept import place_for
 from weirlab.api.result import Result, Shelf
+from weirlab.files import Scratch
 from weirlab.reproductions import Effort, Findings, find
 from weirlab.results import Manifest, Provenance, claimed_directory
 from weirlab.working import followed
@@ -26,7 +27,7 @@ class ReproduceResult(Result):
 
     kind = "reproduce"
 
-    def __init__(self, found: Findings, directory: Path, kept: Temporary | None = None) -> None:
+    def __init__(self, found: Findings, directory: Path, kept: Scratch | None = None) -> None:
         super().__init__(Manifest.read(directory), directory, kept=kept)
         self.findings = found
         """The findings themselves."""

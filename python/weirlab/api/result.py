@@ -17,7 +17,7 @@ from weirlab.results import Manifest, claimed_directory
 if TYPE_CHECKING:
     import polars as pl
 
-    from weirlab.api.kept import Temporary
+    from weirlab.files import Scratch
     from weirlab.plots.style import Plot
     from weirlab.report.page import Page
 
@@ -93,7 +93,7 @@ class Result(ABC):
     """What it is about, in a word."""
 
     def __init__(
-        self, manifest: Manifest, directory: str | Path | None, *, kept: Temporary | None = None
+        self, manifest: Manifest, directory: str | Path | None, *, kept: Scratch | None = None
     ) -> None:
         self._manifest = manifest
         self._kept = kept  # removed with this object
@@ -166,6 +166,8 @@ class Result(ABC):
     def _keep(self, place: Path) -> Path:
         """The same, in a directory that is there and claimed."""
         self._save(place)
+        if self._kept is not None:
+            self._kept.close()
         self.directory, self._kept = place, None
         return place
 

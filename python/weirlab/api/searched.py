@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from weirlab.api.kept import AnyScenario, Temporary, place_for, scenario_of
+from weirlab.api.kept import AnyScenario, place_for, scenario_of
 from weirlab.api.result import Result, Shelf
 from weirlab.errors import InputError, WeirlabError
+from weirlab.files import Scratch
 from weirlab.results import Manifest, Provenance, Status, claimed_directory, write_json
 from weirlab.runs import save_scenario
 from weirlab.scenario import Scenario, load
-from weirlab.searches import Ending, GoalResult, Progress, SearchGoal, run_search
-from weirlab.searches import SearchResult as Found
+from weirlab.searches import Ending, FoundRates as Found, GoalResult, Progress, SearchGoal, run_search
 from weirlab.searches.build import build
 from weirlab.testbed import Trial, open_testbed
 from weirlab.units import FrameRate, Span
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Watch = Callable[[Progress], None]
 """Called with the state of a search: at its start, after every trial and after every failure."""
 Display = Callable[[Scenario, Sequence[SearchGoal], float | None], AbstractContextManager[Watch | None]]
-"""What is told how the search of a scenario goes that has these goals and this much time [s]."""
+"""What is informed how the search of a scenario goes that has these goals and this much time [s]."""
 
 
 class SearchResult(Result):
@@ -44,7 +44,7 @@ class SearchResult(Result):
     kind = "search"
 
     def __init__(
-        self, found: Found, scenario: Scenario, directory: Path, kept: Temporary | None = None
+        self, found: Found, scenario: Scenario, directory: Path, kept: Scratch | None = None
     ) -> None:
         super().__init__(Manifest.read(directory), directory, kept=kept)
         self.found = found
@@ -170,7 +170,7 @@ class SearchesResult(Result):
         found: Sequence[tuple[PointSearch, Found]],
         scenario: Scenario,
         directory: Path,
-        kept: Temporary | None = None,
+        kept: Scratch | None = None,
     ) -> None:
         super().__init__(Manifest.read(directory), directory, kept=kept)
         self.found = found
@@ -301,12 +301,12 @@ def search_in(
     overrides: Mapping[str, str] | None = None,
     display: Display = lambda *_: nullcontext(),
     tell: Callable[[str], None] = lambda _: None,
-    kept: Temporary | None = None,
+    kept: Scratch | None = None,
     on: str | None = None,
     store: str | Path | None = None,
     carried: Callable[[int, int], None] | None = None,
 ) -> SearchResult | SearchesResult:
-    """Make the search of a scenario in a directory that is empty or holds its beginning; `tell` is told which
+    """Make the search of a scenario in a directory that is empty or holds its beginning; `tell` learns which
     of several searches begins, `carried` how far searches are that others make."""
     elsewhere = on is not None or store is not None
     if elsewhere and (why := amiss_elsewhere(scenario, timeout)):
@@ -341,7 +341,7 @@ def amiss_elsewhere(scenario: Scenario, timeout: str | None) -> str:
     if scenario.study is None:
         return "one search is one process; a section 'study' makes several of it"
     if not isinstance(bed, Sim):
-        return f"a testbed of the kind '{bed.kind}' is measured where it stands; leave this out"
+        return f"a testbed of the kind '{bed.kind}' is measured on this machine; leave this out"
     return "" if timeout is None else "write the timeout into the scenario: search.timeout"
 
 
@@ -399,7 +399,7 @@ def _search(
         if begun:
             with suppress(WeirlabError):  # on a full disk, what went wrong first is what is reported
                 manifest.ended("failed", str(error)).write(directory)
-            error.add_note(f"the trials are kept; go on with:  weir search --resume {directory}")
+            error.add_note(f"the trials are kept; continue with:  weir search --resume {directory}")
         raise
     finally:
         testbed.close()
@@ -413,7 +413,7 @@ def _searches(
     search_into: Callable[[Scenario, Path], Found],
     overrides: Mapping[str, str] | None,
     tell: Callable[[str], None],
-    kept: Temporary | None,
+    kept: Scratch | None,
     make_all: Callable[[], None] | None,
 ) -> SearchesResult:
     """Make all searches of a study that are not finished."""
@@ -494,11 +494,11 @@ def hints_of(scenario: Scenario, earlier: str | Path | SearchResult) -> dict[str
 
     assert scenario.search is not None
     if scenario.study is not None:
-        raise InputError("--from begins one search at the rates of one; leave it out for a study")
+        raise InputError("--from is for single searches; leave it out for a study")
     kind = scenario.search.algorithm.kind
     if kind not in ("weir", "mlr"):
         raise InputError(
-            f"--from has no effect on the algorithm {kind}, which begins at the highest load; leave it out, "
+            f"--from has no effect on the algorithm {kind}, which starts at the highest load; leave it out, "
             "or take another:  --set search.algorithm.kind=weir"
         )
     found = earlier.found if isinstance(earlier, SearchResult) else replay(Path(earlier)).result

@@ -1,11 +1,14 @@
-"""`weirlab.run` and `weirlab.study`: scenarios on the packet-level simulator."""
+"""`weirlab.run` and `weirlab.study`: scenarios on the packet-level simulator.
+
+One file: a run and a study of runs share how they begin, go on and end.
+"""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,10 +17,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from weirlab import runs
-from weirlab.api.kept import AnyScenario, Temporary, place_for, scenario_of
+from weirlab.api.kept import AnyScenario, place_for, scenario_of
 from weirlab.api.result import Result, Shelf
-from weirlab.evaluation import Evaluation, evaluated
-from weirlab.evaluation import summary as measures_json
+from weirlab.evaluation import Evaluation, evaluated, summaries, summary as measures_json
+from weirlab.files import Scratch
 from weirlab.records import Parts, save_tables
 from weirlab.results import Manifest, Provenance, claimed_directory, write_json
 from weirlab.working import followed
@@ -163,11 +166,15 @@ class RunResult(Result):
         return [*said[:1], *(f"{remark[0].upper()}{remark[1:]}." for remark in remarks), *said[1:]]
 
     def blocks(self) -> list[Block]:
-        """Frames by traffic, the measures, and what hotspots did."""
+        """Frames by traffic, messages by length, the measures, and what hotspots did."""
         from weirlab.report.page import Text
         from weirlab.report.run import measure_table, sparklines, traffic_table
 
         blocks: list[Block] = [traffic_table(self.records)] if self.scenario.run.flows else []
+        if not self.records["messages"].is_empty():
+            from weirlab.report.messages import size_table
+
+            blocks.append(size_table(self.records))
         blocks += [measure_table(self.measures)] if not self.measures.is_empty() else []
         if self._outcomes:
             from weirlab.report.hotspots import outcome_table
@@ -187,11 +194,12 @@ class RunResult(Result):
         return "record something over time, such as record: {ports: {queue: '@switches->*', every: 1 ms}}"
 
     def _save(self, place: Path) -> None:
-        self.run.save(place, overrides=self._manifest.overrides)  # whatever becomes of the measures
         try:
+            self.run.save(place, overrides=self._manifest.overrides)  # whatever becomes of the measures
             write_json(place / "result.json", {**self.document, "directory": str(place)})
         except BaseException as error:
-            error.add_note(f"the records are kept in {place}")
+            if (place / "manifest.json").exists():
+                error.add_note(f"the records are kept in {place}")
             raise
 
     def __repr__(self) -> str:
@@ -234,11 +242,11 @@ def run(
     """
     began = time.monotonic()
     asked = scenario_of(scenario, assign)
-    place: Path | None = None
-    with ExitStack() as stack:
-        if out is not None and asked.search is None and asked.study is None:
-            place = stack.enter_context(claimed_directory(asked.name, Path(out)))
-            progress = stack.enter_context(followed(place, "run", asked.name, progress))
+    place = None if out is None or asked.search or asked.study else Path(out)
+    with (
+        nullcontext() if place is None else claimed_directory(asked.name, place),
+        nullcontext(progress) if place is None else followed(place, "run", asked.name, progress) as progress,
+    ):
         try:
             found = runs.run(
                 asked,
@@ -272,7 +280,7 @@ class StudyResult(Result):
         directory: Path,
         *,
         seconds: float | None = None,
-        kept: Temporary | None = None,
+        kept: Scratch | None = None,
     ) -> None:
         super().__init__(Manifest.read(directory), directory, kept=kept)
         self.study = found
@@ -323,9 +331,9 @@ class StudyResult(Result):
         """With `study.compare`: how each measure differs from that at the baseline, by seeds in common. None
         where the study compares nothing.
 
-        Columns `point baseline measure unit baseline_mean mean difference low high pairs saved`: the
-        difference lies from `low` to `high` with 95 % confidence; seeds of their own would need `saved` times
-        the runs.
+        Columns `point baseline measure unit baseline_mean mean difference low high pairs saved ratio
+        ratio_low ratio_high`: the difference lies from `low` to `high` with 95 % confidence, and so does the
+        ratio to the baseline, a geometric mean; seeds of their own would need `saved` times the runs.
         """
         from weirlab.comparisons import pairs_frame
 
@@ -378,7 +386,7 @@ class StudyResult(Result):
     def document(self) -> dict[str, object]:
         """What `result.json` holds: one entry per point."""
         found = self.study
-        by_point = {point: group for (point,), group in found.measures.group_by("point", maintain_order=True)}
+        measures = summaries(found.measures)
         factors = [column for column in found.points.columns if column != "point"]
         document: dict[str, object] = {
             "kind": "study",
@@ -391,7 +399,7 @@ class StudyResult(Result):
                 {
                     "point": row["point"],
                     "levels": {factor: row[factor] for factor in factors},
-                    "measures": measures_json(by_point[row["point"]]) if row["point"] in by_point else [],
+                    "measures": measures.get(row["point"], []),
                 }
                 for row in found.points.iter_rows(named=True)
             ],

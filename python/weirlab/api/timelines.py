@@ -31,7 +31,7 @@ def perfetto(
         source: A capture (pcap, pcapng or ERF); the directory of the result of a run; or what `weirlab.run`
             gave.
         file: Where to write it.
-        link_rate: Rate of the links of a capture that does not tell it; without one, frames are marks.
+        link_rate: Rate of the links of a capture that does not say it; without one, frames are marks.
         progress: Called with how far the reading has come.
 
     Raises:

@@ -7,26 +7,20 @@ loaded connections met), `summary` (what came out, by point), `causes` (what kep
 `advice` (which point to take).
 """
 
-from weirlab.campaigns.advice import Advice, NoAdviceError, advise, check_advisable
-from weirlab.campaigns.campaign import Campaign, run_campaign
-from weirlab.campaigns.measurement import Measurement
-from weirlab.campaigns.plan import Load, Place, Plan, Probe, RequestSeries, plan_of
-from weirlab.campaigns.summary import PointSummary, summaries
-
-__all__ = [
-    "Advice",
-    "Campaign",
-    "Load",
-    "Measurement",
-    "NoAdviceError",
-    "Place",
-    "Plan",
-    "PointSummary",
-    "Probe",
-    "RequestSeries",
-    "advise",
-    "check_advisable",
-    "plan_of",
-    "run_campaign",
-    "summaries",
-]
+from weirlab.campaigns.advice import (
+    Advice as Advice,
+    NoAdviceError as NoAdviceError,
+    advise as advise,
+    check_advisable as check_advisable,
+)
+from weirlab.campaigns.campaign import Campaign as Campaign, run_campaign as run_campaign
+from weirlab.campaigns.measurement import Measurement as Measurement
+from weirlab.campaigns.plan import (
+    Load as Load,
+    Place as Place,
+    Plan as Plan,
+    Probe as Probe,
+    RequestSeries as RequestSeries,
+    plan_of as plan_of,
+)
+from weirlab.campaigns.summary import PointSummary as PointSummary, summaries as summaries

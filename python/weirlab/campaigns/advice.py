@@ -13,8 +13,6 @@ from weirlab.campaigns.summary import goodput_bps
 from weirlab.errors import InputError
 from weirlab.heavy import np
 
-__all__ = ["Advice", "Choice", "Limit", "NoAdviceError", "advise", "check_advisable"]
-
 SHARE = 0.9
 """Of the greatest median goodput that a choice must reach."""
 DRAWS = 1000
@@ -79,7 +77,7 @@ def advise(campaign: Campaign, *, most_delay_s: float | None = None, share: floa
     Args: most_delay_s: Choices with a greater median dRTT are out of question; None: any.
 
     Raises:
-        InputError: The campaign is none for advice, as `check_advisable` tells.
+        InputError: The campaign is none for advice, as `check_advisable` says.
         NoAdviceError: Nothing was measured that has a delay, or no choice adds so little.
     """
     check_advisable(campaign.plan)
@@ -117,7 +115,7 @@ def advise(campaign: Campaign, *, most_delay_s: float | None = None, share: floa
 
 def check_advisable(plan: Plan) -> None:
     """Whether a campaign, once measured, can be advised on. Raises InputError for fewer than three cycles,
-    and where no point has pings both beside a transfer and alone.
+    and where no point has pings both during a transfer and alone.
     """
     if plan.cycles < _LEAST_CYCLES:
         raise InputError(

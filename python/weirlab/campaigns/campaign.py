@@ -91,7 +91,7 @@ class Campaign:
 
     @property
     def joined(self) -> tuple[tuple[str, ...], ...]:
-        """What `Measurement.joined` tells, each answer once; several where sittings had several kernels."""
+        """The values of `Measurement.joined`, each once; several where sittings had several kernels."""
         reported = (kept.measurement.joined for kept in self.kept if kept.measurement is not None)
         return tuple(sorted({transports for transports in reported if transports is not None}))
 
@@ -234,7 +234,7 @@ def _has_tls(plan: Plan) -> bool:
 def _measure_of(
     bed: AnyTestbed, beside: Path, *, tls: bool
 ) -> tuple[Measure, Callable[[], Mapping[str, object]] | None, Callable[[int], None] | None]:
-    """How a testbed measures, what tells of its programs, and what tries so many servers that others have
+    """How a testbed measures, what reports on its programs, and what tries so many servers that others have
     started. Raises MissingCapability."""
     if isinstance(bed, Sim):
         return partial(measure_simulated, window_factor=bed.window_factor), None, None

@@ -31,7 +31,7 @@ _FULL_EMULATOR = 0.85
 """The same of the emulator, which rests for 8 % of the time that it works (`weir_live::host::Rest`), and is
 there for a little longer than the transfer."""
 _NEARLY_FULL = 0.8
-"""A share that is told where nothing else explains what is missing, such as a sender that keeps below."""
+"""A share that is reported where nothing else explains what is missing, such as a sender that keeps below."""
 _NO_MORE = 1.05
 """Where it is not known what a path can carry: more streams or larger windows that bring less than this
 factor find it full."""
@@ -116,14 +116,14 @@ def limits(
     carried_by_more_bps: float | None,
     carried_by_wider_bps: float | None = None,
 ) -> list[Limit]:
-    """What keeps a point from carrying more, as far as the measurements tell.
+    """What keeps a point from carrying more, as far as the measurements show.
 
     Args:
         carried_by_more_bps: The greatest median goodput of points with more streams, of windows that are not
             smaller; None: there are none. Where it is not known what the path can carry, a link that is full
             is told from losses by these: of streams that lose at random more carry more.
         carried_by_wider_bps: The same of points with larger windows. Those carry no more where losses hold
-            the streams back, either, so that they tell of a full link only beside packets that wait.
+            the streams back, either, so that they point to a full link only where packets wait, too.
     """
     plan = campaign.plan
     made = _made(campaign, point)
@@ -184,7 +184,7 @@ def _loaded(made: Sequence[tuple[Measured, Measurement]]) -> tuple[Measured, Loa
 
 def ceiling_bps(path: PathPlan, load: Load, duration_s: float) -> float | None:
     """The most goodput [bit/s] that a path's transmitters leave to a load, headers deducted; infinite without
-    any, None where that is not known: beside traffic of others. Of several lanes there are as many as
+    any, None where that is not known: with traffic of others. Of several lanes there are as many as
     streams, at most.
     """
     lowest = math.inf
@@ -283,7 +283,7 @@ def _mean_rate_bps(line: Line, duration_s: float) -> float | None:
 def _shared_ceiling_bps(
     plan: Plan, point: int, load: Load, made: Sequence[tuple[Measured, Measurement]]
 ) -> float | None:
-    """What the path leaves to the load beside the others that go its way."""
+    """What the path leaves to the load after the others that go its way."""
     path = plan.paths[point]
     if path is None:
         return None
@@ -400,7 +400,7 @@ def _way_back(
 
 
 def _probes_bps(path: PathPlan, line: Line, what: Measured) -> float:
-    """What pings and test packets beside a load, or their answers, take of a line. Headers of UDP and of echo
+    """What pings and test packets during a load, or their answers, take of a line. Headers of UDP and of echo
     requests have 8 B."""
     headers = path.header_bytes - 20 + 8 + line.framing.bytes
     series = [each for each in (what.probe, what.stamps) if each is not None]
@@ -455,12 +455,12 @@ def _window(plan: Plan, load: Load, made: Sequence[tuple[Measured, Measurement]]
     if median(flights) < _FULL * granted:
         return None
     text = f"a stream has {median(flights) / 1e3:.1f} kB under way, of {granted / 1e3:.1f} kB granted"
-    return Limit("window", f"{text} ({load.window_bytes / 1e3:.1f} kB asked for)")
+    return Limit("window", f"{text} ({load.window_bytes / 1e3:.1f} kB requested)")
 
 
 def _start(made: Sequence[tuple[Measured, Measurement]], ceiling: float | None, bound: float) -> Limit | None:
-    """Transfers that fill the link as soon as they have got going, and are short beside that. Not where
-    losses leave less in the long run: longer ones carry less then."""
+    """Transfers that fill the link as soon as they have got going, and are short compared with that. Not
+    where losses leave less in the long run: longer ones carry less then."""
     if ceiling is None or not math.isfinite(ceiling):
         return None
     halves = [half for _, m in made if m.transfer is not None for half in _halves_bps(m.transfer)]
@@ -554,7 +554,7 @@ def _losses(
 
 
 def _that_way(measured: Measurement, what: str, load: Load) -> int:
-    """What was lost in the direction of a load; of both, in logs that do not tell."""
+    """What was lost in the direction of a load; of both, in logs that do not say."""
     total, forward = getattr(measured, what), getattr(measured, f"{what}_forward")
     if forward is None:
         return int(total)

@@ -142,7 +142,7 @@ def listening(end: End, command: Sequence[str], says: str, limit_s: float) -> It
         late.cancel()
         if not listens:
             raise TestbedError(
-                f"{Path(command[0]).name} did not begin to listen: "
+                f"{Path(command[0]).name} did not start to listen: "
                 f"{' '.join(said).strip()[-300:] or 'no word'}"
             )
         drain = threading.Thread(target=process.stdout.read, name=f"{command[0]}-server", daemon=True)

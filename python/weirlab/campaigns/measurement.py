@@ -21,7 +21,8 @@ class Stream:
     """In each interval of about a second: goodput in simulated time; on real stacks what the sender wrote,
     which fills its buffer first."""
     received_bps: tuple[float, ...] = field(default=(), kw_only=True)
-    """On real stacks, goodput in each of these intervals, as the receiver counted; empty: it did not tell."""
+    """On real stacks, goodput in each of these intervals, as the receiver counted; empty: it did not report
+    them."""
     rtts_s: tuple[float, ...] = ()
     """Smoothed round-trip time of the sender's TCP at the end of each interval."""
     cwnds_bytes: tuple[int, ...] = ()
@@ -110,7 +111,7 @@ class Measurement:
     """Of the packets, in the worse direction; None: not known, or of fewer than 100 packets."""
     joined: tuple[str, ...] | None = field(default=None, kw_only=True)
     """Transports (`tcp`, `udp`) whose packets the path moved joined, while its models saw each alone; empty:
-    every packet moved alone. None: no emulated path, or a log that does not tell.
+    every packet moved alone. None: no emulated path, or a log that does not say.
     """
     disturbance: str = field(default="", kw_only=True)
     """What steal, run delay and softirq work that waited took from the emulator, in words; empty: nothing
@@ -123,7 +124,7 @@ class Measurement:
     dropped: int
     """Packets that found a queue full, both directions."""
     lost_forward: int | None = field(default=None, kw_only=True)
-    """Those of them from the near end to the far one; None: a log that does not tell."""
+    """Those of them from the near end to the far one; None: a log that does not say."""
     dropped_forward: int | None = field(default=None, kw_only=True)
     requests: tuple[Request, ...] | None = None
     """In the order in which they were made; None: none were."""

@@ -6,16 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from weirlab.campaigns.refusals import (
-    Beyond,
-    beyond_datagrams,
-    beyond_ends,
-    beyond_pings,
-    beyond_requests,
-    beyond_stamps,
-    beyond_transfers,
-    placed,
-)
+from weirlab.campaigns import refusals
 from weirlab.errors import Problem, UnsupportedError
 from weirlab.heavy import np
 from weirlab.scenario import Scenario
@@ -27,8 +18,29 @@ from weirlab.scenario.traffic import Bulk, Constant, Ping, Requests, Stamp, Tcp,
 from weirlab.units import Rate, Span
 
 
+class _Timed:
+    """What loads the path for a part of a step."""
+
+    start_s: float
+    stop_s: float | None
+
+    def seconds(self, duration_s: float) -> float:
+        """How long it lasts in a step of this length."""
+        return min(duration_s, math.inf if self.stop_s is None else self.stop_s) - self.start_s
+
+
+class _Repeated:
+    """What is sent at equal distances."""
+
+    every_s: float
+
+    def count(self, duration_s: float) -> int:
+        """How often it is sent in a step of this length."""
+        return max(1, round(duration_s / self.every_s))
+
+
 @dataclass(frozen=True)
-class Load:
+class Load(_Timed):
     """A bulk transfer."""
 
     forward: bool
@@ -46,13 +58,9 @@ class Load:
     host: str | None = None
     """The host behind the near end that is its end there; None: the near end itself."""
 
-    def seconds(self, duration_s: float) -> float:
-        """How long it lasts in a step of this length."""
-        return _seconds(self, duration_s)
-
 
 @dataclass(frozen=True)
-class Datagrams:
+class Datagrams(_Timed):
     """UDP at a rate of its own, whatever becomes of it."""
 
     forward: bool
@@ -64,32 +72,20 @@ class Datagrams:
     stop_s: float | None = None
     host: str | None = None
 
-    def seconds(self, duration_s: float) -> float:
-        """How long it lasts in a step of this length."""
-        return _seconds(self, duration_s)
-
-
-def _seconds(load: Load | Datagrams, duration_s: float) -> float:
-    return min(duration_s, math.inf if load.stop_s is None else load.stop_s) - load.start_s
-
 
 @dataclass(frozen=True)
-class Probe:
-    """Pings beside the transfer, or without one."""
+class Probe(_Repeated):
+    """Pings during the transfer, or without one."""
 
     forward: bool
     every_s: float
     payload_bytes: int
     timeout_s: float
 
-    def count(self, duration_s: float) -> int:
-        """How many requests there are."""
-        return max(1, round(duration_s / self.every_s))
-
 
 @dataclass(frozen=True)
-class RequestSeries:
-    """Small requests beside the transfer, or without one, each on a new connection."""
+class RequestSeries(_Repeated):
+    """Small requests during the transfer, or without one, each on a new connection."""
 
     forward: bool
     every_s: float
@@ -97,23 +93,15 @@ class RequestSeries:
     tls: bool = False
     """Whether they are made over TLS."""
 
-    def count(self, duration_s: float) -> int:
-        """How many requests there are."""
-        return max(1, round(duration_s / self.every_s))
-
 
 @dataclass(frozen=True)
-class StampSeries:
-    """Test packets beside the transfer, or without one, that tell one-way delays; from the near end and
+class StampSeries(_Repeated):
+    """Test packets during the transfer, or without one, that measure one-way delays; from the near end and
     back."""
 
     every_s: float
     payload_bytes: int
     timeout_s: float
-
-    def count(self, duration_s: float) -> int:
-        """How many packets there are."""
-        return max(1, round(duration_s / self.every_s))
 
 
 @dataclass(frozen=True)
@@ -291,7 +279,7 @@ def _endless(scenario: Scenario) -> Iterator[Problem]:
         return
     lines = [line for hop in path.hops.values() for line in (hop.forward, hop.backward or hop.forward)]
     if not any(line.least_delay.ps or line.rate is not None or line.steps for line in lines):
-        message = "a simulated path needs a delay or a rate: without both a transfer takes no time at all"
+        message = "a simulated path needs a delay or a rate: without both a transfer takes no time"
         yield scenario.problem("testbed.hops" if scenario.testbed.kind == "sim" else "testbed", message)
 
 
@@ -301,30 +289,30 @@ def _understood(
     """The load or the probes that an entry of traffic is; what it cannot be is added to `problems`."""
     traffic = scenario.traffic[name]
 
-    def refuse(faults: Iterable[Beyond]) -> None:
+    def refuse(faults: Iterable[refusals.Beyond]) -> None:
         problems.extend(
             scenario.problem_at(("traffic", name, *place), reported) for place, reported in faults
         )
 
-    refuse(beyond_ends(scenario, traffic))
-    host, forward = placed(scenario, traffic)
+    refuse(refusals.beyond_ends(scenario, traffic))
+    host, forward = refusals.placed(scenario, traffic)
     times = (traffic.start.s, None if traffic.stop is None else traffic.stop.s)
     match traffic.source, traffic.transport:
         case Ping() as ping, _:
-            refuse(beyond_pings(scenario, traffic, ping))
+            refuse(refusals.beyond_pings(scenario, traffic, ping))
             return Probe(forward, ping.every.s, ping.payload.bytes, ping.timeout.s)
         case Requests() as requests, _:
-            refuse(beyond_requests(scenario, traffic, requests))
+            refuse(refusals.beyond_requests(scenario, traffic, requests))
             return RequestSeries(forward, requests.every.s, requests.timeout.s, bool(requests.tls))
         case Stamp() as stamp, _:
-            refuse(beyond_stamps(scenario, traffic, stamp, forward=forward))
+            refuse(refusals.beyond_stamps(scenario, traffic, stamp, forward=forward))
             return StampSeries(stamp.every.s, stamp.payload.bytes, stamp.timeout.s)
         case Bulk(stop=None), Tcp() as tcp:
-            refuse(beyond_transfers(scenario, traffic, tcp))
+            refuse(refusals.beyond_transfers(scenario, traffic, tcp))
             window = None if tcp.window == _DEFAULT_WINDOW else tcp.window.bytes
             return Load(forward, traffic.streams, window, tcp.congestion_control.kind, tcp, *times, host)
         case Constant() as constant, Udp():
-            refuse(beyond_datagrams(scenario, constant))
+            refuse(refusals.beyond_datagrams(scenario, constant))
             if constant.payload is None or constant.rate is None:
                 return None
             payload = constant.payload.bytes

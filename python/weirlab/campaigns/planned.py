@@ -11,8 +11,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from weirlab.campaigns.measurement import Measurement
-from weirlab.campaigns.plan import Measured, Place, Plan
-from weirlab.campaigns.plan import plan_of as campaign_of
+from weirlab.campaigns.plan import Measured, Place, Plan, plan_of as campaign_of
 from weirlab.campaigns.simulated import measure_simulated, spec_of
 from weirlab.errors import InputError, TestbedError
 from weirlab.execution import Watch
@@ -37,8 +36,8 @@ class CampaignPlan:
     def __init__(self, scenario: Scenario) -> None:
         if not isinstance(scenario.testbed, Sim):
             raise InputError(
-                f"{scenario.name}: a testbed of the kind '{scenario.testbed.kind}' is measured where it "
-                "stands; leave out who works"
+                f"{scenario.name}: a testbed of the kind '{scenario.testbed.kind}' is measured on this "
+                "machine; leave out --on"
             )
         self.scenario = scenario
         self._campaign = campaign_of(scenario)

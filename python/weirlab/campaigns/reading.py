@@ -15,7 +15,7 @@ from weirlab.errors import TestbedError
 
 def read_transfer(text: str, *, reverse: bool = False) -> Transfer:
     """What iperf3 printed as JSON; `reverse`: where its server was the sender. Raises TestbedError when it
-    tells of a failure, or nothing that can be read.
+    reports a failure, or nothing that can be read.
     """
     try:
         answer = json.loads(text)
@@ -122,7 +122,7 @@ def _stream(each: _Stream, intervals: Sequence[_Counts], received_bps: tuple[flo
 def _datagram_stream(
     answer: _Counts, intervals: Sequence[_Counts], received_bps: tuple[float, ...]
 ) -> Stream:
-    """UDP: iperf3 tells what was sent, and how much of it the receiver missed."""
+    """UDP: iperf3 reports what was sent, and how much of it the receiver missed."""
     sent, lost = int(answer["packets"]), max(0, int(answer["lost_packets"]))
     share = (sent - lost) / sent if sent else 0.0
     return Stream(

@@ -147,7 +147,7 @@ class RealHosts:
             )
 
     def facts(self) -> Mapping[str, object]:
-        """Kernel, programs, load and settings of both ends, as far as they tell."""
+        """Kernel, programs, load and settings of both ends, as far as known."""
         return {name: _facts(end) for name, end in self._ends.items()}
 
     def _busy_s(self) -> dict[str, float | None]:

@@ -174,7 +174,7 @@ def _ends(scenario: Scenario) -> tuple[str, str]:
 
 
 def _beyond_the_kernel(tcp: Tcp) -> list[str]:
-    """Settings of a connection that are not as they are by default, and that a kernel is not told."""
+    """Settings of a connection that are not as they are by default, and that a kernel is not given."""
     reported = {"kind", "congestion_control", "window"}
     own = [name for name in type(tcp).model_fields if name not in reported]
     defaults = {name: type(tcp).model_fields[name].default for name in own}

@@ -1,4 +1,4 @@
-"""What requests beside a transfer met, and the responsiveness that follows from it and the transfer."""
+"""What requests met during a transfer, and the responsiveness that follows from it and the transfer."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Answered:
 
 
 def answered(measured: Measurement | None, duration_s: float) -> Answered | None:
-    """The requests that were answered: beside a transfer in its last four seconds, without one at any time;
-    None without any. What comes later than `duration_s` does not count.
+    """The requests that were answered: those during a transfer in its last four seconds, those without one at
+    any time; None without any. What comes later than `duration_s` does not count.
 
     Source: IPPM responsiveness, section 4.3
     """
@@ -84,7 +84,7 @@ def last_rtts(transfer: Transfer) -> list[float]:
 
 
 def loaded_responsiveness(measured: Measurement, duration_s: float) -> Responsiveness | None:
-    """RPM of a transfer with requests beside it; None when either part is missing."""
+    """RPM of a transfer during which there were requests; None when either part is missing."""
     foreign = answered(measured, duration_s)
     rtts = last_rtts(measured.transfer) if measured.transfer is not None else []
     if foreign is None or not rtts:

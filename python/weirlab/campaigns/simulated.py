@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from weirlab import _core
-from weirlab import spec as core
+from weirlab import _core, spec as core
 from weirlab.campaigns.measurement import Measurement, Pings, Stream, Transfer
 from weirlab.campaigns.plan import Load, Measured, Probe
 from weirlab.heavy import np

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from weirlab import stats
 from weirlab.campaigns.campaign import Campaign, Kept
 from weirlab.campaigns.measurement import Measurement, Transfer
 from weirlab.campaigns.plan import Datagrams, Load, Plan
@@ -18,16 +19,6 @@ from weirlab.campaigns.responsiveness import (
     requests_lost,
 )
 from weirlab.results import usable_cpus
-from weirlab.stats import (
-    effective_window,
-    interquartile_range,
-    jain_index,
-    median,
-    min_max_variability,
-    probe_loss,
-    quantile,
-    round_trips_per_minute,
-)
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,7 @@ class DelaySummary:
     direction: str
     """`forward` (from the near end) or `backward`."""
     loaded: bool
-    """Whether beside a transfer."""
+    """Whether during a transfer."""
     sent: int
     """Packets that left; of the way back the answers."""
     lost: float
@@ -104,12 +95,12 @@ class PointSummary:
     rtt_difference_s: float
     """Median over the cycles of the mean loaded less the mean unloaded round-trip time."""
     loaded_p95_s: float
-    """Of all pings beside a transfer."""
+    """Of all pings during a transfer."""
     loaded_p99_s: float
     induced_s: float
     """Median of all loaded less median of all unloaded round-trip times."""
     loaded_per_minute: float
-    """Round trips per minute of the pings beside a transfer: 60 s over their trimmed mean. Of pings alone, so
+    """Round trips per minute of the pings during a transfer: 60 s over their trimmed mean. Of pings alone, so
     not the RPM of IPPM responsiveness."""
     unloaded_per_minute: float
     connections_per_minute: float
@@ -118,14 +109,14 @@ class PointSummary:
     connections take no probes."""
     rpm: float
     """Responsiveness of IPPM, with TLS where requests have it: median over the cycles of half of what
-    requests on new connections meet, and half of what the loaded connections do. NaN without requests beside
+    requests on new connections meet, and half of what the loaded connections do. NaN without requests during
     a transfer."""
     foreign_per_minute: float
     """Median of the first half: of the requests answered in the last four seconds of a transfer."""
     unloaded_foreign_per_minute: float
     """The same without a transfer, of all requests."""
     handshake_s: float
-    """Median over the cycles of the trimmed mean of TCP handshakes, beside the last four seconds of a
+    """Median over the cycles of the trimmed mean of TCP handshakes, during the last four seconds of a
     transfer."""
     tls_s: float
     """The same of TLS handshakes; NaN without TLS."""
@@ -135,11 +126,11 @@ class PointSummary:
     unloaded_tls_s: float
     unloaded_answer_s: float
     requests_lost: float
-    """Share of the requests beside a transfer that were not answered in time."""
+    """Share of the requests during a transfer that were not answered in time."""
     loaded_variability: float
     """Median over the cycles of 1 - min / mean of the loaded round-trip times."""
     loaded_loss: float
-    """Share of the pings beside a transfer that were not answered."""
+    """Share of the pings during a transfer that were not answered."""
     unloaded_loss: float
     window_bytes: float
     """Median effective window of a stream: its rate times the mean round-trip time its TCP saw."""
@@ -191,7 +182,7 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
     ]
     differences = [means[0][cycle] - means[1][cycle] for cycle in means[0] if cycle in means[1]]
     windows = [
-        effective_window(8 * stream.received_bytes / stream.seconds, stream.mean_rtt_s)
+        stats.effective_window(8 * stream.received_bytes / stream.seconds, stream.mean_rtt_s)
         for transfer in transfers
         for stream in transfer.streams
         if stream.mean_rtt_s is not None
@@ -220,17 +211,17 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
             for _, measured in made
         ),
         goodput_bps=_median(goodputs),
-        goodput_iqr_bps=interquartile_range(goodputs) if len(goodputs) > 1 else math.nan,
+        goodput_iqr_bps=stats.interquartile_range(goodputs) if len(goodputs) > 1 else math.nan,
         loaded_min_s=min((p.min_s for _, p in loaded if p.min_s is not None), default=math.nan),
         loaded_mean_s=_mean(list(means[0].values())),
         unloaded_min_s=min((p.min_s for _, p in unloaded if p.min_s is not None), default=math.nan),
         unloaded_mean_s=_mean(list(means[1].values())),
         rtt_difference_s=_median(differences),
-        loaded_p95_s=quantile(rtts[0], 0.95) if rtts[0] else math.nan,
-        loaded_p99_s=quantile(rtts[0], 0.99) if rtts[0] else math.nan,
+        loaded_p95_s=stats.quantile(rtts[0], 0.95) if rtts[0] else math.nan,
+        loaded_p99_s=stats.quantile(rtts[0], 0.99) if rtts[0] else math.nan,
         induced_s=_median(rtts[0]) - _median(rtts[1]),
-        loaded_per_minute=round_trips_per_minute(rtts[0]) if rtts[0] else math.nan,
-        unloaded_per_minute=round_trips_per_minute(rtts[1]) if rtts[1] else math.nan,
+        loaded_per_minute=stats.round_trips_per_minute(rtts[0]) if rtts[0] else math.nan,
+        unloaded_per_minute=stats.round_trips_per_minute(rtts[1]) if rtts[1] else math.nan,
         connections_per_minute=_connections_per_minute(transfers),
         rpm=_median([each.rpm for each in responsive if each is not None]),
         foreign_per_minute=_median([each.per_minute for each in beside if each is not None]),
@@ -242,11 +233,11 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
         unloaded_handshake_s=_median([each.handshake_s for each in alone if each is not None]),
         unloaded_answer_s=_median([each.answer_s for each in alone if each is not None]),
         requests_lost=requests_lost(loaded_requests) if loaded_requests else math.nan,
-        loaded_variability=_median([min_max_variability(p.rtts_s) for _, p in loaded if p.rtts_s]),
+        loaded_variability=_median([stats.min_max_variability(p.rtts_s) for _, p in loaded if p.rtts_s]),
         loaded_loss=_loss([(p.sent, len(p.rtts_s)) for _, p in loaded]),
         unloaded_loss=_loss([(p.sent, len(p.rtts_s)) for _, p in unloaded]),
         window_bytes=_median(windows),
-        fairness=_median([jain_index(each) for each in rates]),
+        fairness=_median([stats.jain_index(each) for each in rates]),
         sender_cpu_percent=_median(_totals(transfer.sender_cpu_percent for transfer in transfers)),
         receiver_cpu_percent=_median(_totals(transfer.receiver_cpu_percent for transfer in transfers)),
         loads=_loads(plan, kept),
@@ -282,7 +273,7 @@ def _delays(made: Sequence[Measurement]) -> Iterator[DelaySummary]:
                 lost=1 - len(delays) / sent if sent else math.nan,
                 least_s=min(delays, default=math.nan),
                 median_s=_median(delays),
-                p99_s=quantile(delays, 0.99) if delays else math.nan,
+                p99_s=stats.quantile(delays, 0.99) if delays else math.nan,
                 jitter_s=_mean(changes),
             )
 
@@ -338,7 +329,7 @@ def _load_summary(name: str, load: Load | Datagrams, transfers: Sequence[Transfe
         streams=load.streams,
         transfers=len(transfers),
         goodput_bps=_median(goodputs),
-        goodput_iqr_bps=interquartile_range(goodputs) if len(goodputs) > 1 else math.nan,
+        goodput_iqr_bps=stats.interquartile_range(goodputs) if len(goodputs) > 1 else math.nan,
         offered_bps=load.rate_bps if isinstance(load, Datagrams) else math.nan,
         lost=missed / sent if sent else math.nan,
         jitter_s=_median([stream.jitter_s for stream in streams if stream.jitter_s is not None]),
@@ -353,7 +344,7 @@ def _tls_s(found: Iterable[Answered | None]) -> float:
 def _connections_per_minute(transfers: Sequence[Transfer]) -> float:
     """Round trips per minute in the loaded connections, over all streams alike."""
     last = [rtt for transfer in transfers for rtt in last_rtts(transfer)]
-    return round_trips_per_minute(last) if last else math.nan
+    return stats.round_trips_per_minute(last) if last else math.nan
 
 
 def _totals(shares: Iterable[Mapping[str, float]]) -> list[float]:
@@ -361,7 +352,7 @@ def _totals(shares: Iterable[Mapping[str, float]]) -> list[float]:
 
 
 def _median(values: Sequence[float]) -> float:
-    return median(values) if values else math.nan
+    return stats.median(values) if values else math.nan
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -370,4 +361,4 @@ def _mean(values: Sequence[float]) -> float:
 
 def _loss(counts: Sequence[tuple[int, int]]) -> float:
     sent = sum(count for count, _ in counts)
-    return probe_loss(sent, sum(answered for _, answered in counts)) if sent else math.nan
+    return stats.probe_loss(sent, sum(answered for _, answered in counts)) if sent else math.nan

@@ -57,7 +57,7 @@ MEASUREMENTS = {
 }
 """Columns of `measurement_table`; what was not measured is null. `window_bytes` is what was asked for,
 `joined` the transports whose packets the path moved joined, with blanks between, and `variability` is
-1 - min / mean of the round-trip times beside a transfer. Times of requests are trimmed means, beside a
+1 - min / mean of the round-trip times during a transfer. Times of requests are trimmed means, beside a
 transfer those of its last four seconds. `stolen_s` and `softirq_wait_s` are over all CPUs,
 `emulator_waited_s` is the run delay of the emulator."""
 INTERVALS = {
@@ -72,11 +72,11 @@ INTERVALS = {
 }
 """Columns of `interval_table`. `goes`: `up`, from the near end, or `down`; `stream`: from 1, of its
 traffic. `counted_by` is `receiver` where `rate_bps` is goodput, and `sender` where it
-is what the sender wrote into its buffer, because the receiver did not tell."""
+is what the sender wrote into its buffer, because the receiver did not report it."""
 
 
 def measurement_table(campaign: Campaign) -> pl.DataFrame:
-    """Each transfer of TCP of a loaded measurement, beside the unloaded one of its cycle and point: the
+    """Each transfer of TCP of a loaded measurement, next to the unloaded one of its cycle and point: the
     columns `MEASUREMENTS`. What pings and requests met is the same for all transfers of a measurement."""
     unloaded = {
         (kept.place.cycle, kept.place.point): (

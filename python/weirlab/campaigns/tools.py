@@ -1,4 +1,4 @@
-"""iperf3 and ping over a path: how they are run, and what they tell."""
+"""iperf3 and ping over a path: how they are run, and what they report."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def _certified(address: str) -> Iterator[tuple[str, str]]:
 
 
 def _transfer(load: Load | Datagrams, duration_s: float, bed: Bed, port: int, began: float) -> Transfer:
-    """What iperf3 tells of a load that starts `load.start_s` after `began`, on the monotonic clock."""
+    """What iperf3 reports of a load that starts `load.start_s` after `began`, on the monotonic clock."""
     served = bed.far is None
     start, goal, address = (
         (bed.near, bed.near, bed.far_address) if served else _ends(load.forward, bed, load.host)

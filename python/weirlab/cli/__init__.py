@@ -1,7 +1,7 @@
 """The command `weir`.
 
 Modules import typer and the standard library when they load, nothing else, and only the module of the command
-that is asked for is loaded: it pays only for what it uses. What the shell asks for on Tab is answered before
+that is called is loaded: it pays only for what it uses. What the shell asks for on Tab is answered before
 even that, where it is a scenario, a path or a device.
 """
 
@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
-
-__all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -8,23 +8,25 @@ import gc
 import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
+from shutil import get_terminal_size
 from typing import Annotated, Any, NoReturn, get_type_hints
 
 import typer
 from typer.models import CommandInfo, TyperInfo
 
 from weirlab.cli.completion import what_is_asked
-from weirlab.cli.frame import debug, wrapped
 from weirlab.cli.interruptions import ignore, raise_when_made
+from weirlab.cli.shared import debug, wrapped
 from weirlab.cli.tables import Format, formatted
 from weirlab.errors import InputError, Interrupted, WeirlabError
 from weirlab.privileges import enter_if_started_again
 
-_HELP = """Find out how much a network carries, and what it does when it is asked for more.
+_HELP = """Find out how much traffic a network carries, and what happens when it is offered more.
 
 \b
 Examples:
@@ -38,32 +40,32 @@ Times, sizes and rates have units: '10 min', '64 kB',
 '1 Gbit/s'.
 
 \b
-Exit codes: 0 well, 1 a run failed, 2 the input is wrong,
+Exit codes: 0 success, 1 a run failed, 2 wrong input,
 130 interrupted.
 WEIRLAB_DEBUG=1 shows the traceback of an error."""
 
 COMMANDS = {
     "run": ("run", "Run a scenario, or a study, on the simulator."),
-    "study": ("run", "Run a study; 'run' that refuses what is none."),
+    "study": ("run", "Run all points of a study on the simulator."),
     "search": ("search", "Find the NDR, PDR or other rates of a device."),
     "bulk": ("bulk", "Measure bulk transfers, real or simulated, in cycles."),
-    "emulate": ("emulate", "A shell or a command at one end of an emulated path."),
-    "path": ("path", "Capacity, latency, queueing and loss of each link to a host."),
-    "rapid": ("rapid", "Rapid over UDP between two hosts."),
+    "emulate": ("emulate", "Run a command or a shell over an emulated path."),
+    "path": ("path", "Measure capacity, latency, queueing and loss of each link to a host."),
+    "rapid": ("rapid", "Send Rapid over UDP between two hosts."),
     "report": ("report", "Write the report of a result as one HTML page."),
-    "view": ("view", "Show results in the browser, and work while it goes on."),
+    "view": ("view", "Show results, and work in progress, in the browser."),
     "compare": ("compare", "Compare results: differences with intervals, and conditions for CI."),
     "results": ("results", "List, query, export, compact or prune a store of results."),
-    "check": ("check", "Say everything that is wrong with a scenario file."),
+    "check": ("check", "Report everything that is wrong with a scenario file."),
     "scenarios": ("scenarios", "List, print or copy the ready-made scenarios."),
     "schema": ("schema", "Print the JSON schema of scenario files, for editors."),
-    "doctor": ("doctor", "Say what this machine can do, and what each lack means."),
+    "doctor": ("doctor", "Report what this machine can do, and what is missing."),
     "reproduce": ("reproduce", "Reproduce a published study: its numbers compared with ours."),
     "search-lab": ("search_lab", "Compare search algorithms on simulated devices."),
-    "stability": ("stability", "Margins of BCN or QCN in a scenario, from theory."),
-    "rank": ("stability", "What stresses BCN most in a scenario, from theory."),
+    "stability": ("stability", "Compute stability margins of BCN or QCN in a scenario."),
+    "rank": ("stability", "Rank what stresses BCN most in a scenario."),
     "trace": ("trace", "Show the flows of a packet trace and what was found in it."),
-    "diagnose": ("trace", "Say what limited the flows of a packet trace."),
+    "diagnose": ("trace", "Report what limited the flows of a packet trace."),
 }
 """Of each command its module below `weirlab.cli` and its line in the help, in the order of the help."""
 
@@ -109,9 +111,32 @@ def application(command: str | None = None) -> typer.Typer:
         each.short_help = COMMANDS[str(each.name)][1]
     for typed in (app, *(group.typer_instance for group in app.registered_groups)):
         for registered in () if typed is None else typed.registered_commands:
-            if registered.callback not in (None, _named):
+            if registered.callback is not None and registered.callback is not _named:
+                registered.help = _broken(
+                    inspect.getdoc(registered.callback) or "", get_terminal_size().columns
+                )
                 registered.callback = _guarded(registered.callback)
     return app
+
+
+_INDENT = 2
+"""Of a help text."""
+
+
+def _broken(text: str, columns: int) -> str:
+    """A help text whose command lines are broken where the terminal is narrow, as a shell takes them."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        left = columns - _INDENT - len(" \\")
+        while len(line) > columns - _INDENT and line.lstrip().startswith(("weir ", "-")):
+            # Not within quotes.
+            ends = [word.end() for word in re.finditer(r"(?:'[^']*'|[^\s'])+", line) if word.end() <= left]
+            if len(ends) <= 1:
+                break
+            lines.append(f"{line[: ends[-1]]} \\")
+            line = "      " + line[ends[-1] :].lstrip()
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _named() -> None:
@@ -121,7 +146,7 @@ def _named() -> None:
 _FORMAT = "table_format"
 _FormatOption = Annotated[
     Format,
-    typer.Option("--format", help="How tables are printed; but for 'table' nothing else stands on stdout."),
+    typer.Option("--format", help="How tables are printed. All but 'table' print nothing else on stdout."),
 ]
 
 

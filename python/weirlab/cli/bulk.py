@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weirlab.cli import shared
 from weirlab.cli.campaign_words import (
     CampaignWords,
     ControlOption,
@@ -20,23 +21,6 @@ from weirlab.cli.campaign_words import (
     host_words,
 )
 from weirlab.cli.completion import complete_scenario
-from weirlab.cli.frame import (
-    JsonFlag,
-    OnOption,
-    OutOption,
-    ReportFlag,
-    SetOption,
-    StoreOption,
-    assignments,
-    check_command,
-    overrides,
-    print_json,
-    quantity,
-    read_scenario,
-    show_result,
-    tell,
-    write_page,
-)
 from weirlab.cli.link import (
     BufferOption,
     DelayOption,
@@ -53,6 +37,7 @@ from weirlab.cli.link import (
 )
 from weirlab.cli.progress import progress_bar
 from weirlab.cli.viewing import ViewFlag, viewed
+from weirlab.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
     from weirlab.campaigns import Campaign, Plan
@@ -70,10 +55,9 @@ def bulk(
         typer.Argument(
             metavar="[FILE|HOST]",
             help="A scenario file, or the name of a ready-made one; or a host on which 'iperf3 -s' runs, one "
-            "for each load at a time, at ports that follow each other (far.example.net, 192.0.2.7:5202), or "
+            "for each concurrent load, at consecutive ports (far.example.net, 192.0.2.7:5202), or "
             "on which ssh starts it (me@far.example.net).",
             autocompletion=complete_scenario,
-            show_default=False,
         ),
     ] = None,
     rate: RateOption = None,
@@ -91,36 +75,36 @@ def bulk(
     udp: UdpOption = None,
     lasts: ForOption = None,
     write: WriteOption = None,
-    sets: SetOption = None,
-    on: OnOption = None,
-    store: StoreOption = None,
+    sets: shared.SetOption = None,
+    on: shared.OnOption = None,
+    store: shared.StoreOption = None,
     cycles: Annotated[
         int | None,
-        typer.Option(min=1, help="How many cycles; more than a campaign in --out had extend it."),
+        typer.Option(min=1, help="How many cycles; a larger number extends the campaign in --out."),
     ] = None,
-    out: OutOption = None,
+    out: shared.OutOption = None,
     advise: Annotated[
         bool,
         typer.Option(
-            "--advise", help="Say which of the points suits the path, what limits it, and how sure."
+            "--advise", help="Recommend one of the points, with what limits it and how certain that is."
         ),
     ] = False,
     most_delay: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Most delay that others may meet, such as '10 ms'; with --advise."),
+        typer.Option(metavar="TIME", help="With --advise: most delay that others may get, such as '10 ms'."),
     ] = None,
-    report: ReportFlag = False,
+    report: shared.ReportFlag = False,
     view: ViewFlag = False,
-    as_json: JsonFlag = False,
+    as_json: shared.JsonFlag = False,
 ) -> None:
-    """Run a campaign: every point of a study, loaded and unloaded, cycle after cycle, with iperf3 and ping
-    over an emulated path; or with testbed.kind=sim in simulated time.
+    """Measure bulk transfers in cycles: every point of a study, loaded and unloaded, with iperf3 and ping
+    over an emulated or a real path, or in simulated time (testbed.kind=sim).
 
     Without a file, options describe the path (--rate, --delay ...), or a HOST is the far end of a real one;
     pings run alone, then during a transfer.
 
-    Each measurement is on disk when it ends; the same command with --out DIR goes on after an interruption,
-    tries again what failed, and adds cycles where --cycles is larger. The exit code is 1 when a measurement
+    Each measurement is on disk when it ends. The same command with --out DIR continues after an interruption,
+    repeats failed measurements, and adds cycles if --cycles is larger. The exit code is 1 if a measurement
     failed.
 
     \b
@@ -136,7 +120,6 @@ def bulk(
     from weirlab.api.measured import bulk as measure
     from weirlab.campaigns import check_advisable, plan_of
     from weirlab.campaigns.campaign import LOG
-    from weirlab.errors import InputError, Interrupted
     from weirlab.privileges import acquire
     from weirlab.results import claimed_directory, read_json
     from weirlab.scenario.testbeds import Netns, Sim
@@ -154,7 +137,7 @@ def bulk(
     }
     if write is not None and (useless := [option for option, given in runs.items() if given]):
         raise InputError(f"{useless[0]}: --write runs nothing; leave one of them out")
-    most_delay_s = None if most_delay is None else quantity("--most-delay", Span, most_delay).s
+    most_delay_s = None if most_delay is None else shared.quantity("--most-delay", Span, most_delay).s
     link = Link.of(up, down, rate=rate, delay=delay, loss=loss, jitter=jitter, buffer=buffer, queue=queue)
     words = CampaignWords(streams, window, congestion_control, way, udp, lasts, cycles)
     scenario, sets = _asked_for(file, link, words, sets)
@@ -164,12 +147,12 @@ def bulk(
     if isinstance(scenario.testbed, Netns) and write is None:
         acquire()  # which may start over: nothing has been told or made yet
     if about := _first_line(file, plan):
-        tell(f"weir: {about}")
+        shared.tell(f"weir: {about}")
     if write is not None:
         write_scenario(scenario, write)
         return
     if isinstance(scenario.testbed, Netns) and (busy := warning(scenario)):
-        tell(f"weir: {busy}; measurements say what disturbed them")
+        shared.tell(f"weir: {busy}; measurements say what disturbed them")
     if isinstance(scenario.testbed, Sim):
         _warn_of_length(plan)
     continued = out is not None and (out / LOG).exists()
@@ -185,7 +168,7 @@ def bulk(
                 advice=advise,
                 most_delay_s=most_delay_s,
                 out=directory,
-                overrides=overrides(sets),
+                overrides=shared.overrides(sets),
                 progress=progress,
                 on=on,
                 store=store,
@@ -193,12 +176,12 @@ def bulk(
     except Interrupted as error:
         raise Interrupted(f"{error}. Continue with the same command and --out {directory}") from None
     if as_json:
-        print_json(read_json(directory / "result.json"))
+        shared.print_json(read_json(directory / "result.json"))
         _end_with_failures(result.campaign, directory)
         return
     if continued:
-        tell(f"continued {directory}")
-    show_result(result, write_page(directory) if report else None)
+        shared.tell(f"continued {directory}")
+    shared.show_result(result, shared.write_page(directory) if report else None)
     _end_with_failures(result.campaign, directory)
 
 
@@ -206,22 +189,20 @@ def _asked_for(
     file: str | None, link: Link, words: CampaignWords, sets: list[str] | None
 ) -> tuple[Scenario, list[str] | None]:
     """The campaign that a user means, and the assignments that belong to it. Raises InputError."""
-    from weirlab.errors import InputError
-
     if file is None:
         if not link.given:
             raise InputError(
                 "which path? name a scenario file or a host, or describe a path, such as "
                 "'--rate 20mbit --delay 40ms'"
             )
-        return words.over(link, assignments(sets)), sets
+        return words.over(link, shared.assignments(sets)), sets
     bed = host_of(file)
     if link.given:
         raise InputError(
             f"{file}: options describe the path already (--rate, --delay ...); leave them or this out"
         )
     if bed is not None:
-        return words.to(bed, assignments(sets)), sets
+        return words.to(bed, shared.assignments(sets)), sets
     if words.given:
         raise InputError(
             f"{words.given}: the traffic of a file is in the file; use --set, or leave the file out "
@@ -229,8 +210,8 @@ def _asked_for(
         )
     if words.cycles is not None:
         sets = [*(sets or []), f"campaign.cycles={words.cycles}"]
-    scenario = read_scenario(file, sets)
-    check_command(scenario, file, "bulk")
+    scenario = shared.read_scenario(file, sets)
+    shared.check_command(scenario, file, "bulk")
     return scenario, sets
 
 
@@ -253,7 +234,7 @@ def _warn_of_length(plan: Plan) -> None:
     segments = most_segments(plan)
     seconds = segments / _SEGMENTS_PER_S
     if seconds > _LONG_S:
-        tell(
+        shared.tell(
             f"weir: up to {segments / 1e6:.0f} million segments are simulated, which takes about "
             f"{seconds / 60:.0f} min; smaller windows, fewer streams, shorter steps or a 'rate' of the path "
             "make them fewer. Ctrl-C keeps what was measured"
@@ -266,8 +247,8 @@ def _end_with_failures(campaign: Campaign, directory: Path) -> None:
     if not reasons:
         return
     reason, count = next(iter(reasons.items()))
-    others = f"; {len(reasons) - 1} other reasons stand in result.json" if len(reasons) > 1 else ""
-    tell(
+    others = f"; {len(reasons) - 1} other reasons are in result.json" if len(reasons) > 1 else ""
+    shared.tell(
         f"weir: {len(campaign.failed)} of {len(campaign.kept)} measurements failed, {count} of them: "
         f"{reason}{others}\n      The same command with --out {directory} tries them again."
     )

@@ -22,16 +22,13 @@ _SEVERAL = "several, such as {}, are compared"
 
 StreamsOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="N,...", help=f"Streams of a transfer; {_SEVERAL.format('1,4,16')}.", show_default=False
-    ),
+    typer.Option(metavar="N,...", help=f"Streams of a transfer; {_SEVERAL.format('1,4,16')}."),
 ]
 WindowOption = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE,...",
-        help=f"Window of each stream; {_SEVERAL.format('64KiB,1MiB')}. Default: as the system likes.",
-        show_default=False,
+        help=f"Window of each stream; {_SEVERAL.format('64KiB,1MiB')}. Default: the system's.",
     ),
 ]
 ControlOption = Annotated[
@@ -40,26 +37,19 @@ ControlOption = Annotated[
         "--congestion-control",
         metavar="KIND,...",
         help=f"Of each stream: reno, cubic or bbr; {_SEVERAL.format('cubic,bbr')}. Default: cubic.",
-        show_default=False,
     ),
 ]
 WayOption = Annotated[
     Ways | None,
-    typer.Option(help="Where transfers go: to the far end, from it, or both at once.", show_default=False),
+    typer.Option(help="Where transfers go: to the far end, from it, or both at once."),
 ]
 UdpOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="RATE",
-        help="UDP at this rate during the transfers, in the same direction.",
-        show_default=False,
-    ),
+    typer.Option(metavar="RATE", help="UDP at this rate during the transfers, in the same direction."),
 ]
 ForOption = Annotated[
     str | None,
-    typer.Option(
-        "--for", metavar="TIME", help="How long each transfer lasts. Default: 10 s.", show_default=False
-    ),
+    typer.Option("--for", metavar="TIME", help="How long each transfer lasts. Default: 10 s."),
 ]
 
 _NEAR, _FAR = "sender", "receiver"
@@ -83,7 +73,7 @@ class CampaignWords:
 
     @property
     def given(self) -> str:
-        """The first option that stands for a part of a scenario; empty: none."""
+        """The first option that describes a part of a scenario; empty: none."""
         reported = {
             "--streams": self.streams,
             "--window": self.window,
@@ -95,8 +85,8 @@ class CampaignWords:
         return next((option for option, value in reported.items() if value is not None), "")
 
     def sections(self, *, one_way: bool = False) -> dict[str, object]:
-        """The sections `traffic`, `campaign` and `study` that they stand for: pings alone, then with the
-        transfers; with `one_way` test packets beside the pings."""
+        """The sections `traffic`, `campaign` and `study` that they describe: pings alone, then with the
+        transfers; with `one_way` test packets besides the pings."""
         ways = {"up": (_NEAR, _FAR), "down": (_FAR, _NEAR)}
         running = [name for name in ways if self.way in (name, "both") or (self.way is None and name == "up")]
         control = _several(self.congestion_control or "cubic")
@@ -191,7 +181,7 @@ def host_of(word: str) -> dict[str, object] | None:
 
 
 def _parted(word: str) -> tuple[str, str]:
-    """Host and port; addresses of IPv6 with a port stand in brackets."""
+    """Host and port; addresses of IPv6 with a port are in brackets."""
     try:
         return str(ipaddress.ip_address(word.strip("[]"))), ""
     except ValueError:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, ScenarioArgument, SetOption, conclude, print_json, read_scenario, show
-from weirlab.cli.tables import say
+from weirlab.cli.shared import JsonFlag, ScenarioArgument, SetOption, conclude, print_json, read_scenario
+from weirlab.cli.tables import say, show
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
@@ -19,11 +19,11 @@ def add_to(app: typer.Typer) -> None:
 
 
 def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = False) -> None:
-    """Check a scenario file without running it: all problems at once, each with line and column.
+    """Check a scenario file without running it: report all problems at once, each with line and column.
 
-    What its testbed cannot honour is among them; of a 'command' also a program that is missing here.
+    Problems include what its testbed cannot do, and missing programs.
 
-    Exit code 0 when it is legal, 2 otherwise.
+    Exit code 0 if the file is legal, 2 otherwise.
 
     \b
     Examples:
@@ -48,7 +48,9 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
         document |= {"notes": notes} if notes else {}
         print_json({**document, "hotspots": hotspot_json(facts)} if facts else document)
         return
-    parts = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    parts = ", ".join(
+        f"{count} {name.removesuffix('s') if count == 1 else name}" for name, count in counts.items() if count
+    )
     if facts:
         show(hotspot_table(facts))
     for fact in facts:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, conclude, print_json, show, tell
+from weirlab.cli.shared import JsonFlag, conclude, print_json, tell
+from weirlab.cli.tables import show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +29,8 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="DIR DIR...",
-            help="Directories of results of one kind: runs, studies, searches or campaigns. Changes are from "
-            "the first.",
-            show_default=False,
+            help="Directories of results of one kind: runs, studies, searches or campaigns. Each is compared "
+            "with the first.",
         ),
     ],
     fail_if: Annotated[
@@ -38,9 +38,8 @@ def compare(
         typer.Option(
             "--fail-if",
             metavar="CONDITION",
-            help="Exit with 1 where this is so with 95 % confidence: 'mean delay > +5 %' for a change, "
-            "'loss > 0.1 %' for a level. May be repeated.",
-            show_default=False,
+            help="Exit with 1 if this holds with 95 % confidence: 'mean delay > +5 %' for a change, "
+            "'loss > 0.1 %' for a value. Repeatable.",
         ),
     ] = None,
     report: Annotated[
@@ -48,12 +47,12 @@ def compare(
     ] = False,
     junit: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write the conditions as JUnit XML.", show_default=False),
+        typer.Option(metavar="FILE", help="Also write the conditions as JUnit XML."),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare results of one kind: the change of each quantity with its interval, by seed where the seeds are
-    the same, what differs between the scenarios, and what they were made with.
+    """Compare results of one kind: the change of each quantity with its interval (seed by seed if the seeds
+    are the same), and the differences of scenarios, versions and machines.
 
     \b
     Examples:
@@ -108,15 +107,21 @@ def compare(
     else:
         if found:
             show(difference_table(results, found))
-        if other:
+        many = len(other) if not found and len(other) > _MOST_SETTINGS else 0
+        if other and not many:
             show(setting_table(results, other))
-        conclude([*_verdicts(judged), *comparison_sentences(results, found)])
+        unlike = [f"They differ in {many} settings, which --json lists."] if many else []
+        conclude([*_verdicts(judged), *comparison_sentences(results, found), *unlike])
         if page is not None:
             typer.echo(f"Report: {page}")
         if junit is not None:
             tell(f"conditions as JUnit XML in {junit}")
     if any(judgement.verdict == "met" for *_, judgement in judged):
         raise typer.Exit(1)
+
+
+_MOST_SETTINGS = 20
+"""That are shown of results with nothing to compare."""
 
 
 def _verdicts(judged: Sequence[Judged]) -> list[str]:

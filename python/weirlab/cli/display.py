@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from weirlab.cli.frame import stderr_console, tell
+from weirlab.cli.shared import stderr_console, tell
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

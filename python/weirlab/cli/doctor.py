@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, conclude, print_json
+from weirlab.cli.shared import JsonFlag, conclude, print_json
 from weirlab.cli.tables import say, show_records
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def doctor(
 ) -> None:
     """Report what this machine can do for Weirlab, what is missing, and how to fix it.
 
-    Nothing is changed. Exit code 0, whatever is lacking: simulations, searches on simulated devices and
-    reports need nothing of it.
+    Nothing is changed. The exit code is 0 whatever is missing: simulations, searches on simulated devices and
+    reports work without it.
     """
     from weirlab.doctor import examine
 

@@ -1,4 +1,7 @@
-"""`weir emulate`: a shell or a command at one end of an emulated path."""
+"""`weir emulate`: a shell or a command at one end of an emulated path.
+
+One file: one command, whose options exclude each other.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
+from weirlab.cli import shared
 from weirlab.cli.completion import complete_scenario
-from weirlab.cli.frame import (
-    MOST_SEED,
-    SetOption,
-    assignments,
-    conclude_aside,
-    quantity,
-    read_scenario,
-    tell,
-)
 from weirlab.cli.link import (
     BufferOption,
     DelayOption,
@@ -39,7 +34,7 @@ from weirlab.cli.link import (
 )
 from weirlab.cli.meters import DelayMeter, Gauge, can_show, gauges, shown_below
 from weirlab.cli.programs import Ends, default_shell, run_at_ends, words_of
-from weirlab.errors import InputError
+from weirlab.errors import InputError, WeirlabError
 
 if TYPE_CHECKING:
     from weirlab.results import Provenance
@@ -80,7 +75,7 @@ def emulate(
         list[str] | None,
         typer.Argument(
             metavar="[FILE] [-- COMMAND...]",
-            help="A scenario file, or the name of a ready-made one, where no option describes the path; and "
+            help="A scenario file, or the name of a ready-made one, unless options describe the path; and "
             "what to run at the near end. Default: your shell.",
             autocompletion=complete_scenario,
         ),
@@ -94,11 +89,13 @@ def emulate(
     up: UpOption = None,
     down: DownOption = None,
     far: Annotated[
-        str | None, typer.Option(help="A command to run at the far end meanwhile, such as 'iperf3 -s'.")
+        str | None, typer.Option(help="A second command, at the far end, such as 'iperf3 -s'.")
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="Seed of the path's chance. Default: the scenario's.", min=0, max=MOST_SEED),
+        typer.Option(
+            help="Seed of all random numbers. Default: that of the scenario.", min=0, max=shared.MOST_SEED
+        ),
     ] = None,
     timeout: Annotated[
         str | None,
@@ -108,21 +105,21 @@ def emulate(
         bool, typer.Option("--real-time/--no-real-time", help="Ask for real-time priority.")
     ] = True,
     ipv6: Annotated[
-        bool, typer.Option("--ipv6", help="Give both ends addresses of IPv6, too: WEIR_NEAR6, WEIR_FAR6.")
+        bool, typer.Option("--ipv6", help="Give both ends IPv6 addresses, too: WEIR_NEAR6, WEIR_FAR6.")
     ] = False,
     internet: Annotated[
         bool,
         typer.Option(
             "--internet",
-            help="Let both ends reach what this machine reaches, the near one through the path; with names.",
+            help="Connect both ends to the Internet, the near one through the path; names are resolved.",
         ),
     ] = False,
     joined: Annotated[
         bool | None,
         typer.Option(
             "--joined/--single",
-            help="Move packets of a connection joined where no model parts them, or each alone. Default: as "
-            "the scenario's testbed says, else joined.",
+            help="Move packets of a connection joined if no model separates them, or each alone. Default: "
+            "that of the scenario, otherwise joined.",
         ),
     ] = None,
     meters: Annotated[
@@ -130,29 +127,27 @@ def emulate(
         typer.Option(
             "--meters/--no-meters",
             help="Show rate, queue and drops at the foot of the terminal while the command runs. Default: "
-            "with a command, not with a shell. With --meters itself one-way delay and jitter, too, of ten "
+            "with a command, not with a shell. --meters also shows one-way delay and jitter, from ten "
             "test packets a second.",
         ),
     ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
-            help="Write what the emulator counted to this file: JSON, or a page where it ends in .html."
+            help="Write the emulator's counters to this file: a page if it ends in .html, otherwise JSON."
         ),
     ] = None,
     backend: Annotated[
         Literal["weir", "netem"],
-        typer.Option(
-            "--with", help="Who emulates: Weirlab, or the kernel's netem with 'tc', for what it can do."
-        ),
+        typer.Option("--with", help="Emulate with Weirlab, or with the kernel's netem, which can do less."),
     ] = "weir",
     write: WriteOption = None,
-    sets: SetOption = None,
+    sets: shared.SetOption = None,
 ) -> None:
     """Run programs over an emulated path, in network namespaces made for them.
 
-    The near end is where the command runs; WEIR_NEAR and WEIR_FAR are the addresses of both ends. The exit
-    code is that of the command. It runs as you, with 'sudo weir', too. The congestion control of TCP is the
+    The command runs at the near end; WEIR_NEAR and WEIR_FAR are the addresses of the two ends. The exit
+    code is that of the command. It runs as you, also with 'sudo weir'. The congestion control of TCP is the
     default of this machine.
 
     \b
@@ -211,7 +206,7 @@ def emulate(
     )
     wants_meters = bool(command) if meters is None else meters
     if file is None:
-        tell(f"weir: {link_words(scenario)}")
+        shared.tell(f"weir: {link_words(scenario)}")
     if backend == "netem":
         if report is not None and report.suffix == ".html":
             raise InputError(f"--report {report}: netem reports too little for a page; name a JSON file")
@@ -231,7 +226,7 @@ def emulate(
             reported = path.close()
             _say(reported)
             if (plan.joined if joined is None else joined) and not reported.joined:
-                tell("weir: this kernel joins no packets: expect 2 Gbit/s at most")
+                shared.tell("weir: this kernel joins no packets: expect 2 Gbit/s at most")
             if report is not None:
                 _keep(report, scenario, reported, seed, began)
     raise typer.Exit(code)
@@ -256,8 +251,8 @@ def _refuse_ours(*, joined: bool | None, real_time: bool, internet: bool) -> Non
 def _asked_for(file: str | None, link: Link, sets: list[str] | None, *, in_frames: bool) -> Scenario:
     """The scenario that a user means. Raises InputError."""
     if file is not None:
-        return read_scenario(file, sets)
-    given = assignments(sets)
+        return shared.read_scenario(file, sets)
+    given = shared.assignments(sets)
     if (kind := given.get("testbed.kind", "netns")) != "netns":
         raise InputError(
             f"--set testbed.kind={kind}: programs run over an emulated path, 'netns'; transfers over a "
@@ -336,7 +331,7 @@ def _over_netem(plan: PathPlan, ends: Ends, report: Path | None) -> int:
             return run_at_ends(kernel, ends)
         finally:
             counted = kernel.close_kernel()
-            tell("weir: emulated by netem: how late packets were is not known")
+            shared.tell("weir: emulated by netem: how late packets were is not known")
             if report is not None:
                 _write(report, json.dumps(counted.as_json(), indent=2) + "\n")
 
@@ -345,7 +340,7 @@ def _timeout_s(text: str) -> float:
     """What --timeout says [s]."""
     from weirlab.units import Span
 
-    seconds: float = quantity("--timeout", Span, text).s
+    seconds: float = shared.quantity("--timeout", Span, text).s
     if not 0.1 <= seconds <= _LONGEST_S:
         raise InputError(f"--timeout: from 100 ms to a week (got {text})")
     return seconds
@@ -377,14 +372,13 @@ def _keep(report: Path, scenario: Scenario, reported: PathReport, seed: int, beg
 
 def _write(report: Path, content: str) -> None:
     """Where that fails, the exit code is the command's all the same."""
-    from weirlab.errors import WeirlabError
     from weirlab.files import writing
 
     try:
         with writing(report):
             report.write_text(content, encoding="utf-8")
     except WeirlabError as error:
-        tell(f"weir: --report {error}")
+        shared.tell(f"weir: --report {error}")
 
 
 def _early(counts: Mapping[str, int]) -> str:
@@ -407,16 +401,16 @@ def _say(reported: PathReport) -> None:
     """A line for each direction, and what is to be doubted."""
     for line in reported.lines:
         counts = line.counts
-        tell(
+        shared.tell(
             f"weir: {line.hop} {line.direction}: {counts['arrived']} packets, {counts['lost']} lost, "
             f"{counts['dropped']} dropped{_early(counts)}{_late(line)}"
         )
     for reason in reported.degraded:
-        tell(f"weir: degraded: {reason}")
+        shared.tell(f"weir: degraded: {reason}")
     if reported.disturbance:
-        tell(f"weir: disturbed: {reported.disturbance}")
+        shared.tell(f"weir: disturbed: {reported.disturbance}")
     elif reported.degraded:
-        tell("weir: the account of the machine shows no disturbance: the emulator itself was too slow")
+        shared.tell("weir: the account of the machine shows no disturbance: the emulator itself was too slow")
     if not reported.real_time:
-        tell("weir: without real-time priority: expect lateness of milliseconds on a busy machine")
-    conclude_aside(f"weir: {reported.verdict}.")
+        shared.tell("weir: without real-time priority: expect lateness of milliseconds on a busy machine")
+    shared.conclude_aside(f"weir: {reported.verdict}.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weirlab.cli.frame import field_value, tell
+from weirlab.cli.shared import field_value, tell
 from weirlab.errors import InputError, Problem, ScenarioError
 
 if TYPE_CHECKING:
@@ -31,26 +31,25 @@ _TC_RATE = re.compile(r"\s*(\d[\d.]*(?:e[+-]?\d+)?)\s*([kmgt]?)bit(?:/s|ps)?\s*"
 
 RateOption = Annotated[
     str | None,
-    typer.Option(metavar="RATE", help=f"{_BOTH}: of the link, such as 20mbit.", show_default=False),
+    typer.Option(metavar="RATE", help=f"{_BOTH}: rate of the link, such as 20mbit."),
 ]
 DelayOption = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help=f"{_BOTH}: so twice that there and back.", show_default=False),
+    typer.Option(metavar="TIME", help=f"{_BOTH}: delay of the link; a round trip is twice that."),
 ]
 LossOption = Annotated[
     str | None,
-    typer.Option(metavar="SHARE", help=f"{_BOTH}: packets lost at random, such as 1%.", show_default=False),
+    typer.Option(metavar="SHARE", help=f"{_BOTH}: packets lost at random, such as 1%."),
 ]
 JitterOption = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help=f"{_BOTH}: uniform jitter up to this.", show_default=False),
+    typer.Option(metavar="TIME", help=f"{_BOTH}: uniform jitter up to this."),
 ]
 BufferOption = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help=f"{_BOTH}: what may wait, such as 100kB, 50frames or unlimited. Default: rate times round trip.",
-        show_default=False,
+        help=f"{_BOTH}: buffer, such as 100kB, 50frames or unlimited. Default: rate times round trip.",
     ),
 ]
 QueueOption = Annotated[
@@ -58,24 +57,21 @@ QueueOption = Annotated[
     typer.Option(
         metavar="KIND",
         help=f"{_BOTH}: codel, pie ... or {{kind: red, min: 9 kB, max: 30 kB}}. Default: drop-tail.",
-        show_default=False,
     ),
 ]
 _FIELDS = "fields of a line with their values, such as rate=2mbit,loss=0.1%,jitter={size: 3 ms}."
 UpOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="FIELD=VALUE,...", help=f"Near to far alone: {_FIELDS}", show_default=False),
+    typer.Option(metavar="FIELD=VALUE,...", help=f"Near to far only: {_FIELDS}"),
 ]
 DownOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="FIELD=VALUE,...", help=f"Far to near alone: {_FIELDS}", show_default=False),
+    typer.Option(metavar="FIELD=VALUE,...", help=f"Far to near only: {_FIELDS}"),
 ]
 WriteOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE",
-        help="Write the scenario that the options stand for into this new file, and do no more.",
-        show_default=False,
+        metavar="FILE", help="Only write the scenario that the options describe into this new file."
     ),
 ]
 
@@ -106,7 +102,7 @@ class Link:
         return cls(reported, tuple(up or ()), tuple(down or ()))
 
     def hops(self) -> dict[str, object]:
-        """The section `testbed.hops` that they stand for. Raises InputError for words that are no fields."""
+        """The section `testbed.hops` that they describe. Raises InputError for words that are no fields."""
         ways = {}
         for direction, option, given in (("forward", "--up", self.up), ("backward", "--down", self.down)):
             fields = {
@@ -126,7 +122,7 @@ class Link:
         *,
         in_frames: bool = False,
     ) -> Scenario:
-        """The scenario that they stand for, with `more` sections and assignments of `--set`; where a rate is
+        """The scenario that they describe, with `more` sections and assignments of `--set`; where a rate is
         given, a line without a buffer has one of its rate times the round trip.
 
         Args:

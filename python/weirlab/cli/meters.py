@@ -45,8 +45,8 @@ def meter_line(before: Gauge, now: Gauge, seconds: float) -> str:
 
 
 def delay_line(reported: Mapping[str, object]) -> str:
-    """One-way delays of the last test packets in both directions, as `one_way_delays` tells them: the median,
-    and the mean change from packet to packet."""
+    """One-way delays of the last test packets in both directions, as `one_way_delays` reports them: the
+    median, and the mean change from packet to packet."""
     import numpy as np
 
     there, back = (np.asarray(reported[name], dtype=float) for name in ("forward_s", "backward_s"))
@@ -70,7 +70,7 @@ class DelayMeter:
     runs."""
 
     def __init__(self, measure: Callable[[], Mapping[str, object]]) -> None:
-        """Args: measure: Sends some packets and tells what `one_way_delays` tells; raises OSError."""
+        """Args: measure: Sends some packets and gives what `one_way_delays` gives; raises OSError."""
         self._measure = measure
         self._line = "one-way delay: -"
         self._done = threading.Event()

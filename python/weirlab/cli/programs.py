@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weirlab.cli.frame import tell
+from weirlab.cli.shared import tell
 from weirlab.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from weirlab.cli.frame import stderr_console, tell
+from weirlab.cli.shared import stderr_console, tell
 
 if TYPE_CHECKING:
     from weirlab.runs import Estimate
@@ -30,11 +30,12 @@ def judge_in(directory: Path, progress: object) -> Callable[[Estimate], None]:
 
     def judge(estimate: Estimate) -> None:
         from weirlab.errors import InputError, Interrupted
+        from weirlab.runs import size_text
 
         free = shutil.disk_usage(directory).free
         if estimate.disk_bytes > free:
             raise InputError(
-                f"{estimate}, but {free / 1e9:.1f} GB are free in {directory}; run fewer replicates, record "
+                f"{estimate}, but {size_text(free)} are free in {directory}; run fewer replicates, record "
                 "less, or name another place with --out"
             )
         most = estimate.most or estimate

@@ -13,22 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weirlab.cli.frame import (
-    JsonFlag,
-    OutOption,
-    ReportFlag,
-    assignments,
-    conclude,
-    overrides,
-    print_json,
-    quantity,
-    read_scenario,
-    show,
-    show_place,
-    tell,
-    write_page,
-)
-from weirlab.cli.tables import say
+from weirlab.cli import shared
+from weirlab.cli.tables import say, show
+from weirlab.errors import InputError, Interrupted, TestbedError
 
 if TYPE_CHECKING:
     from weirlab._core import RapidEvent
@@ -42,11 +29,10 @@ _KeyOption = Annotated[
         "--key",
         metavar="FILE",
         envvar="WEIR_RAPID_KEY_FILE",
-        help="The secret that both ends hold ('weir rapid key FILE' makes one).",
-        show_default=False,
+        help="The key that both ends have ('weir rapid key FILE' makes one).",
     ),
 ]
-_CpuOption = Annotated[int | None, typer.Option(help="CPU to work on. Default: any.", min=0)]
+_CpuOption = Annotated[int | None, typer.Option(help="CPU to run on. Default: any.", min=0)]
 _PortOption = Annotated[int, typer.Option(help="UDP port of the receiver.", min=1, max=65535)]
 
 
@@ -59,7 +45,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="rapid")
 
 
-_HELP = """Rapid over UDP between two hosts: the same machine as in the simulator, with the clock of this one.
+_HELP = """Send Rapid over UDP between two hosts, with the code of the simulator.
 
 \b
 Examples:
@@ -69,13 +55,13 @@ Examples:
 
 
 def key(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.")],
 ) -> None:
     """Make a key: 256 random bits in a file that only you can read. Copy it to the other host."""
     from weirlab.testbed.rapid import make_key
 
     make_key(file)
-    tell(f"{file}: made; copy it to the other host, for example with scp")
+    shared.tell(f"{file}: made; copy it to the other host, for example with scp")
 
 
 def serve(
@@ -94,7 +80,7 @@ def serve(
     cpu: _CpuOption = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print a JSON document on each line, one for each thing that happens."),
+        typer.Option("--json", help="Print a JSON document on a line for each event."),
     ] = False,
 ) -> None:
     """Receive from those who hold the key, until Ctrl-C. Everybody else is ignored.
@@ -104,13 +90,14 @@ def serve(
       weir rapid serve --key rapid.key
       weir rapid serve --key rapid.key --bind 192.0.2.7 --once
     """
-    from weirlab.errors import InputError
-    from weirlab.testbed.rapid import read_key
-    from weirlab.testbed.rapid import serve as run
+    from weirlab.testbed.rapid import read_key, serve as run
     from weirlab.units import Size, Span
 
     secret = read_key(key)
-    longest_s, most_bytes = quantity("--longest", Span, longest).s, quantity("--most", Size, most).bytes
+    longest_s, most_bytes = (
+        shared.quantity("--longest", Span, longest).s,
+        shared.quantity("--most", Size, most).bytes,
+    )
     if not 0 < longest_s <= 86_400:
         raise InputError(f"--longest: above 0 s and at most a day (got {longest})")
     if most_bytes <= 0:
@@ -138,21 +125,15 @@ def serve(
         _print_line({"what": "ended", **counts})
     else:
         many = "1 session" if counts["sessions"] == 1 else f"{counts['sessions']} sessions"
-        tell(f"{many}; {counts['strangers']} datagrams of strangers were ignored")
+        shared.tell(f"{many}; {counts['strangers']} datagrams of strangers were ignored")
 
 
 def send(
-    host: Annotated[
-        str, typer.Argument(metavar="HOST", help="The receiver: a name or an address.", show_default=False)
-    ],
+    host: Annotated[str, typer.Argument(metavar="HOST", help="The receiver: a name or an address.")],
     key: _KeyOption,
     link: Annotated[
         str,
-        typer.Option(
-            metavar="RATE",
-            help="Rate of the narrowest link of the path, such as '200 Mbit/s'.",
-            show_default=False,
-        ),
+        typer.Option(metavar="RATE", help="Rate of the narrowest link of the path, such as '200 Mbit/s'."),
     ],
     port: _PortOption = 8642,
     variant: Annotated[
@@ -167,10 +148,10 @@ def send(
         ),
     ] = None,
     traffic: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which traffic of the scenario, where several probe.")
+        str | None, typer.Option(metavar="NAME", help="Which traffic of the scenario, if several probe.")
     ] = None,
     duration: Annotated[str, typer.Option(metavar="TIME", help="How long to send.")] = "10 s",
-    every: Annotated[str, typer.Option(metavar="TIME", help="Intervals to count in.")] = "100 ms",
+    every: Annotated[str, typer.Option(metavar="TIME", help="Length of the intervals of counts.")] = "100 ms",
     mtu: Annotated[int, typer.Option(help="Longest IP packet of the path, bytes.")] = 1500,
     around: Annotated[
         int,
@@ -178,7 +159,7 @@ def send(
     ] = 38,
     pacing: Annotated[
         str | None,
-        typer.Option(help="spin (sleep, then spin briefly) or sleep. Default: as the variant has it."),
+        typer.Option(help="spin (sleep, then spin briefly) or sleep. Default: that of the variant."),
     ] = None,
     spin: Annotated[
         str, typer.Option(metavar="TIME", help="How long before a packet is due to stay awake.")
@@ -196,17 +177,16 @@ def send(
             "--set",
             metavar="PATH=VALUE",
             help="Replace a value of the transport, such as congestion_control.eta=5. Repeatable.",
-            show_default=False,
         ),
     ] = None,
-    out: OutOption = None,
-    report: ReportFlag = False,
-    as_json: JsonFlag = False,
+    out: shared.OutOption = None,
+    report: shared.ReportFlag = False,
+    as_json: shared.JsonFlag = False,
 ) -> None:
     """Send to a host where 'weir rapid serve' runs with the same key, and keep what happened.
 
-    Ctrl-C ends the transfer and keeps what there is. Real-time priority needs root or CAP_SYS_NICE; without
-    it the gaps are worse, and the result says so.
+    Ctrl-C ends the transfer and keeps what was measured. Real-time priority needs root or CAP_SYS_NICE;
+    without it the gaps are worse, and the result says so.
 
     \b
     Examples:
@@ -217,11 +197,9 @@ def send(
           --link '1 Gbit/s' --scenario rapid-rivals
     """
     from weirlab.cli.progress import progress_bar
-    from weirlab.errors import InputError, Interrupted, TestbedError
     from weirlab.records import save_tables
     from weirlab.results import Manifest, Provenance, Status, claimed_directory, write_json
-    from weirlab.testbed.rapid import read_key, transport_of
-    from weirlab.testbed.rapid import send as run
+    from weirlab.testbed.rapid import read_key, send as run, transport_of
     from weirlab.working import followed
 
     if ipv4 and ipv6:
@@ -232,7 +210,7 @@ def send(
         raise InputError("--traffic: names a traffic of --scenario; give that, too")
     taken: dict[str, object] = {} if variant is None else {"variant": variant}
     if scenario is not None:
-        name, fields = transport_of(read_scenario(scenario), traffic)
+        name, fields = transport_of(shared.read_scenario(scenario), traffic)
         taken = {"taken_from": name, "transport_fields": fields}
     settings = _settings(
         **taken,
@@ -246,13 +224,13 @@ def send(
         real_time=real_time,
         cpu=cpu,
         packets=packets,
-        changes=assignments(sets),
+        changes=shared.assignments(sets),
     )
     settings.core_json(ipv6=ipv6)  # what cannot be sent is reported before a directory is made
     secret = read_key(key)
     with claimed_directory("rapid", out) as directory:
         manifest = Manifest(
-            kind="rapid", name="rapid", provenance=Provenance.now(), overrides=overrides(sets)
+            kind="rapid", name="rapid", provenance=Provenance.now(), overrides=shared.overrides(sets)
         )
         total = round(settings.duration.s * 1e9)
         with (
@@ -291,18 +269,18 @@ def send(
         write_json(directory / "settings.json", settings.model_dump(mode="json"))
         write_json(directory / "result.json", document)
         manifest.ended(status, "" if status == "complete" else transfer.ending).write(directory)
-    page = write_page(directory) if report else None
+    page = shared.write_page(directory) if report else None
     kept = f"what was measured is in {directory}"
     if as_json:
-        print_json(document)
+        shared.print_json(document)
     else:
         _show(transfer, found)
-        show_place(directory, page)
+        shared.show_place(directory, page)
     if status == "interrupted":
-        tell(f"weir: interrupted; {kept}")
+        shared.tell(f"weir: interrupted; {kept}")
         raise typer.Exit(Interrupted.exit_code)
     if status == "failed":
-        tell(f"weir: {host}: {_ENDINGS[transfer.ending]}; {kept}")
+        shared.tell(f"weir: {host}: {_ENDINGS[transfer.ending]}; {kept}")
         raise typer.Exit(TestbedError.exit_code)
 
 
@@ -320,7 +298,6 @@ def _settings(**given: Any) -> Settings:
     """The settings of the command line. Raises InputError with the option that is wrong."""
     from pydantic import ValidationError
 
-    from weirlab.errors import InputError
     from weirlab.testbed.rapid import Settings
     from weirlab.testbed.rapid.settings import what_is_wrong
 
@@ -361,7 +338,7 @@ def _tell_event(event: RapidEvent, as_json: bool) -> None:
     match event["what"]:
         case "listening":
             priority = "real-time priority" if event["real_time"] else "ordinary priority"
-            tell(f"listening at {event['address']} (UDP), {priority}; Ctrl-C ends")
+            shared.tell(f"listening at {event['address']} (UDP), {priority}; Ctrl-C ends")
         case "opened":
             say(f"{event['peer']}: sends")
         case "refused":
@@ -386,8 +363,8 @@ def _show(transfer: Transfer, document: TransferDocument) -> None:
 
     for table in transfer_tables(document, transfer.settings):
         show(table)
-    conclude([transfer_sentence(document)])
+    shared.conclude([transfer_sentence(document)])
     for finding in transfer.findings():
-        tell(f"weir: {finding.verdict}: {finding.title}: {finding.text}")
+        shared.tell(f"weir: {finding.verdict}: {finding.title}: {finding.text}")
     for remark in transfer.remarks:
-        tell(f"weir: {remark}")
+        shared.tell(f"weir: {remark}")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, conclude_aside, print_json, tell
+from weirlab.cli.shared import JsonFlag, conclude_aside, print_json, tell
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,9 +22,7 @@ def report(
     directories: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR...",
-            help="The directory of a result; or those of several campaigns, which are compared.",
-            show_default=False,
+            metavar="DIR...", help="The directory of a result, or several of campaigns to compare."
         ),
     ],
     pictures: Annotated[
@@ -35,8 +33,7 @@ def report(
         Column | None,
         typer.Option(
             help="Also write each plot as PDF and SVG as wide as one column of a paper (3.5 in) or both "
-            "(7.16 in) into DIR/plots.",
-            show_default=False,
+            "(7.16 in) into DIR/plots."
         ),
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Show the page in the web browser.")] = False,

@@ -7,18 +7,7 @@ from typing import Annotated
 
 import typer
 
-from weirlab.cli.frame import (
-    MOST_SEED,
-    JsonFlag,
-    KeptOption,
-    OnOption,
-    OutOption,
-    ReportFlag,
-    conclude,
-    print_json,
-    show_result,
-    write_page,
-)
+from weirlab.cli import shared
 from weirlab.cli.progress import progress_bar
 from weirlab.cli.tables import say, show_records
 
@@ -38,23 +27,23 @@ def reproduce(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", help="Which study.", autocompletion=_complete_study, show_default=False
+            metavar="[NAME]", help="The study. Default: list them.", autocompletion=_complete_study
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, with wider tolerances.")] = False,
-    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Where all chance comes from.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=shared.MOST_SEED, help="Seed of all random numbers.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Default: one per CPU.")] = None,
-    on: OnOption = None,
-    store: KeptOption = None,
-    out: OutOption = None,
-    report: ReportFlag = False,
-    as_json: JsonFlag = False,
+    on: shared.OnOption = None,
+    store: shared.KeptOption = None,
+    out: shared.OutOption = None,
+    report: shared.ReportFlag = False,
+    as_json: shared.JsonFlag = False,
 ) -> None:
-    """Reproduce a published study: its numbers compared with ours, with a verdict for each; without NAME,
-    list what there is.
+    """Reproduce a published study: its numbers compared with ours, with a verdict for each. Without NAME,
+    list the studies.
 
-    Exit code 0 when everything holds, 1 otherwise, also when a misfit that was known has disappeared. What
-    takes long on real stacks is kept in --out DIR, and the same command goes on with it.
+    Exit code 0 if everything holds, 1 otherwise, also if a known misfit has disappeared. Long measurements on
+    real stacks are kept in --out DIR, and the same command continues them.
     """
     from weirlab.api.published import reproduce as compare
     from weirlab.reproductions import find
@@ -79,12 +68,12 @@ def reproduce(
             on=on,
             store=store,
         )
-    page = write_page(directory) if report else None
+    page = shared.write_page(directory) if report else None
     if as_json:
-        print_json({**result.document, "directory": str(directory)})
+        shared.print_json({**result.document, "directory": str(directory)})
     else:
         say(f"{result.findings.title}\n{result.findings.source}\n")
-        show_result(result, page)
+        shared.show_result(result, page)
     raise typer.Exit(0 if result.holds else 1)
 
 
@@ -96,8 +85,8 @@ def _list(*, as_json: bool) -> None:
         for name, study in ((name, find(name)) for name in names())
     ]
     if as_json:
-        print_json({"studies": studies})
+        shared.print_json({"studies": studies})
     elif not show_records("Studies", studies):
         for each in studies:
             say(f"{each['title']} ({each['source']})", lead=f"{each['name']}  ")
-        conclude([f"{len(studies)} published studies; compare one with ours:  weir reproduce NAME"])
+        shared.conclude([f"{len(studies)} published studies; compare one with ours:  weir reproduce NAME"])

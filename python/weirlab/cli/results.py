@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, conclude, print_json, show, tell
+from weirlab.cli.shared import JsonFlag, conclude, print_json, tell
+from weirlab.cli.tables import show
+from weirlab.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,37 +28,26 @@ def results(
     place: Annotated[
         str,
         typer.Argument(
-            metavar="STORE",
-            help="A directory or URL that studies had as --store, or the result of a study.",
-            show_default=False,
+            metavar="STORE", help="A directory or URL that studies used as --store, or the result of a study."
         ),
     ],
     where: Annotated[
         str | None,
         typer.Option(
             metavar="CONDITION",
-            help="List only studies for which this is so, such as 'failed > 0' or \"study = 'incast'\".",
-            show_default=False,
+            help="List only studies for which this holds, such as 'failed > 0' or \"study = 'incast'\".",
         ),
     ] = None,
     sql: Annotated[
         str | None,
-        typer.Option(
-            metavar="QUERY",
-            help="Answer a question in SQL on the tables studies, runs, measures and levels.",
-            show_default=False,
-        ),
+        typer.Option(metavar="QUERY", help="Query the tables studies, runs, measures and levels in SQL."),
     ] = None,
     stale: Annotated[
-        bool, typer.Option("--stale", help="Let --sql see results of other engines, too.")
+        bool, typer.Option("--stale", help="Include results of other engines in --sql.")
     ] = False,
     export: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the table into a new .parquet, .csv or .json file instead.",
-            show_default=False,
-        ),
+        typer.Option(metavar="FILE", help="Write the table into a new .parquet, .csv or .json file instead."),
     ] = None,
     prune: Annotated[
         list[str] | None,
@@ -64,32 +55,30 @@ def results(
             metavar="WHAT",
             help="Remove 'stale' results (of other engines), 'failed' runs, 'damaged' files, or a plan by "
             "its id. Repeatable.",
-            show_default=False,
         ),
     ] = None,
     compact: Annotated[
-        bool, typer.Option("--compact", help="Put many small files into few large ones.")
+        bool, typer.Option("--compact", help="Merge many small files into few large ones.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """List the studies in a store of results, with how far they are; or ask it, or tidy it up.
+    """List the studies in a store of results with their progress; query, export or tidy up the store.
 
-    Results of another engine than this one are marked stale: no study uses them.
+    Results of another version of the engine are marked stale: no study uses them.
 
     \b
     Examples:
       weir results /shared/lab
       weir results s3://lab/runs --where 'failed > 0'
       weir results /shared/lab \\
-          --sql 'SELECT measure, AVG(value) FROM measures GROUP BY measure'
+          --sql 'SELECT MAX(value) FROM measures'
       weir results /shared/lab --sql 'SELECT * FROM runs' --export runs.parquet
       weir results /shared/lab --compact --prune stale --prune damaged
     """
-    from weirlab.errors import InputError
-    from weirlab.studies.stored import asked, store_at
+    from weirlab.studies.stored import asked, store_at, units_of
 
     if sql and where:
-        raise InputError("--sql and --where: give one of them; a query has a WHERE of its own")
+        raise InputError("--sql and --where: give one of them; a query has its own WHERE")
     store = store_at(place)
     kinds = {"stale", "failed", "damaged"}
     if prune:
@@ -115,16 +104,21 @@ def results(
         show(_table(found, sql or store.url))
         many = f"{found.height} {'row' if sql else 'plan'}{'' if found.height == 1 else 's'} in {store.url}."
         old = not sql and found.height and found["stale"].any()
+        units = units_of(store, query, found)
         conclude(
             [
                 many,
+                *(
+                    [f"Units: {', '.join(f'{name} {_in(unit)}' for name, unit in units.items())}."]
+                    if units
+                    else []
+                ),
                 *(["Stale results were made by another engine; --prune stale removes them."] if old else []),
             ]
         )
 
 
 def _export(found: pl.DataFrame, file: Path) -> None:
-    from weirlab.errors import InputError
     from weirlab.files import whole
 
     writers: dict[str, Callable[[Path], object]] = {
@@ -153,3 +147,7 @@ def _table(found: pl.DataFrame, caption: str) -> Table:
     return Table(
         caption, columns, rows, total=found.height, where="--export FILE" if found.height > most else ""
     )
+
+
+def _in(unit: str) -> str:
+    return "as a ratio" if unit == "1" else f"in {unit}"

@@ -8,28 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weirlab.cli.frame import (
-    JsonFlag,
-    OutOption,
-    PerfettoOption,
-    ReportFlag,
-    ScenarioArgument,
-    SetOption,
-    check_command,
-    debug,
-    overrides,
-    print_json,
-    read_scenario,
-    show_result,
-    tell,
-    tell_timeline,
-    write_page,
-)
+from weirlab.cli import shared
 from weirlab.cli.progress import judge_in, progress_bar
 from weirlab.cli.study import run_points, where_of, write_cluster_file
 from weirlab.cli.tables import say
 from weirlab.cli.viewing import ViewFlag, viewed
-from weirlab.errors import WeirlabError
+from weirlab.errors import InputError, WeirlabError
 
 if TYPE_CHECKING:
     from weirlab.api.simulated import RunResult
@@ -43,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def run(
-    file: ScenarioArgument,
+    file: shared.ScenarioArgument,
     seed: Annotated[
         int | None, typer.Option(help="Seed of the first replicate. Default: that of the scenario.")
     ] = None,
@@ -58,8 +42,8 @@ def run(
         str | None,
         typer.Option(
             metavar="WHERE",
-            help="Who works off a study: local:N (processes), tcp://HOST:8786 (a Dask scheduler) or "
-            "ssh:HOST,HOST. slurm:N and kubernetes:N write a file that starts it on N workers there. "
+            help="Where the runs of a study take place: local:N (processes), tcp://HOST:8786 (a Dask "
+            "scheduler) or ssh:HOST,HOST. slurm:N and kubernetes:N write a job for N workers. "
             "Default: processes of this machine.",
         ),
     ] = None,
@@ -67,25 +51,24 @@ def run(
         str | None,
         typer.Option(
             metavar="PLACE",
-            help="Where studies share what they found: a directory, or a URL such as s3://bucket/name. "
+            help="Where studies share their results: a directory, or a URL such as s3://bucket/name. "
             "Default: in the result.",
         ),
     ] = None,
     limit: Annotated[
         list[str] | None,
-        typer.Option(help="What one run of a study may need, such as '60 s' or '2 GB'. Repeatable."),
+        typer.Option(help="Most time or memory of one run of a study, such as '60 s' or '2 GB'. Repeatable."),
     ] = None,
-    sets: SetOption = None,
-    out: OutOption = None,
-    report: ReportFlag = False,
-    perfetto: PerfettoOption = None,
+    sets: shared.SetOption = None,
+    out: shared.OutOption = None,
+    report: shared.ReportFlag = False,
+    perfetto: shared.PerfettoOption = None,
     view: ViewFlag = False,
-    as_json: JsonFlag = False,
+    as_json: shared.JsonFlag = False,
 ) -> None:
-    """Run a scenario, or the study in it, on the packet-level simulator and keep what it recorded.
+    """Run a scenario, or the study in it, on the packet-level simulator and keep the records.
 
-    A scenario with a 'study' section runs all its points; the same command with --out DIR
-    continues a study that was interrupted.
+    All points of a 'study' section are run; the same command with --out DIR continues an interrupted study.
 
     \b
     Examples:
@@ -96,13 +79,12 @@ def run(
     """
     from weirlab.analysis.notes import notes_of
     from weirlab.analysis.timeline import with_frames
-    from weirlab.errors import InputError
 
-    scenario = read_scenario(file, sets)
-    check_command(scenario, file, "run")
+    scenario = shared.read_scenario(file, sets)
+    shared.check_command(scenario, file, "run")
     for note in notes_of(scenario):
-        tell(f"note: {note}")
-    changes = overrides(sets)
+        shared.tell(f"note: {note}")
+    changes = shared.overrides(sets)
     if scenario.study is None:
         if on or store or limit:
             raise InputError(f"{file}: has no section 'study', which --on, --store and --limit are for")
@@ -134,11 +116,9 @@ def run(
 
 @functools.wraps(run)
 def study(**options: Any) -> None:
-    from weirlab.errors import InputError
-
     file = options["file"]
-    scenario = read_scenario(file, options["sets"])
-    check_command(scenario, file, "run")
+    scenario = shared.read_scenario(file, options["sets"])
+    shared.check_command(scenario, file, "run")
     if scenario.study is None:
         raise InputError(f"{file}: has no section 'study'; run it with:  weir run {file}")
     run(**options)
@@ -146,8 +126,8 @@ def study(**options: Any) -> None:
 
 study.__doc__ = """Run all points of the study in a scenario, on the packet-level simulator.
 
-The same command with --out DIR continues a study that was interrupted. 'weir run' does the same,
-and runs what has no study, too; a study of searches is run by 'weir search'.
+The same command with --out DIR continues an interrupted study. 'weir run' does the same,
+also without a study. Run studies of searches with 'weir search'.
 
 \b
 Examples:
@@ -163,7 +143,7 @@ def _run_once(
     seed: int | None,
     replicates: int | None,
     threads: int | None,
-    overrides: dict[str, str],
+    changes: dict[str, str],
     out: Path | None,
     *,
     report: bool,
@@ -185,7 +165,7 @@ def _run_once(
             seed=seed,
             replicates=replicates,
             threads=threads,
-            overrides=overrides,
+            overrides=changes,
             out=directory,
             progress=progress,
             judge=judge_in(directory, progress),
@@ -193,18 +173,18 @@ def _run_once(
     if perfetto is not None:
         from weirlab.api.timelines import perfetto as write_perfetto
 
-        tell_timeline(write_perfetto(result, perfetto), perfetto)
-    return result, write_page(directory) if report else None
+        shared.tell_timeline(write_perfetto(result, perfetto), perfetto)
+    return result, shared.write_page(directory) if report else None
 
 
 def _show(result: RunResult, page: Path | None, *, as_json: bool) -> None:
     if as_json:
-        print_json(result.document)
+        shared.print_json(result.document)
     else:
         say(_headline(result))
-        show_result(result, page)
+        shared.show_result(result, page)
     for error in result.errors.values():
-        debug(error)
+        shared.debug(error)
     if result.errors:
         raise typer.Exit(WeirlabError.exit_code)
 

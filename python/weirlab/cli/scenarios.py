@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from weirlab.cli.completion import complete_scenario
-from weirlab.cli.frame import JsonFlag, conclude, print_json, tell
+from weirlab.cli.shared import JsonFlag, conclude, print_json, tell
 from weirlab.cli.tables import say, show_records, width
+from weirlab.errors import InputError
 
 if TYPE_CHECKING:
     from weirlab.api.catalogue import Catalogue
@@ -30,24 +30,21 @@ def scenarios(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="Print this one.",
+            help="The scenario to print. Default: list all.",
             autocompletion=complete_scenario,
-            show_default=False,
         ),
     ] = None,
     copy: Annotated[
-        Path | None, typer.Option("--copy", metavar="FILE", help="Copy it into this new file or directory.")
+        Path | None,
+        typer.Option("--copy", metavar="FILE", help="Copy the scenario into this new file or directory."),
     ] = None,
-    kind: Annotated[
-        Kind | None, typer.Option("--kind", help="List only those of this command.", show_default=False)
-    ] = None,
+    kind: Annotated[Kind | None, typer.Option("--kind", help="List only scenarios for this command.")] = None,
     word: Annotated[
         str | None,
         typer.Option(
             "--search",
             metavar="WORD",
-            help="List only those whose name or text has this word.",
-            show_default=False,
+            help="List only scenarios whose name or text has this word or means it.",
         ),
     ] = None,
     as_json: JsonFlag = False,
@@ -63,7 +60,6 @@ def scenarios(
       weir scenarios incast --copy mine.yaml
     """
     from weirlab.api.catalogue import scenarios as catalogue
-    from weirlab.errors import InputError
     from weirlab.scenario.file.ready import needed_by, ready_made, scenario_file
 
     files = ready_made()
@@ -100,7 +96,6 @@ def scenarios(
 
 def _copy(targets: Mapping[Path, Path]) -> None:
     """Copy files, all or none. A file that another scenario brought here and nobody changed is kept."""
-    from weirlab.errors import InputError
     from weirlab.files import whole
 
     _, *others = targets.values()
@@ -119,21 +114,10 @@ def _copy(targets: Mapping[Path, Path]) -> None:
             tell(f"written: {target}")
 
 
-_LEAST_SHARE = 0.4
-"""Of a line, that a description is not cut below."""
-
-
-def shortened(text: str, room: int) -> str:
-    """A description that fits into a line: all of it, or as many of its clauses as do; where the first alone
-    is too long, all of it again, for several lines."""
-    if len(text) <= room:
-        return text
-    ends = [found.start() for found in re.finditer(r"[:;.](?= |$)", text) if found.start() <= room]
-    return text[: ends[-1]] if ends and ends[-1] >= _LEAST_SHARE * room else text
-
-
 def _list(found: Catalogue) -> None:
     """By what they show, most in a line."""
+    from weirlab.api.catalogue import shortened
+
     columns = width()
     longest = max(len(each) for each in found)
     for topic, group in found.by_topic().items():

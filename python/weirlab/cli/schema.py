@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from weirlab.cli.frame import print_json, tell
+from weirlab.cli.shared import print_json, tell
 
 
 def add_to(app: typer.Typer) -> None:
@@ -17,7 +17,7 @@ def add_to(app: typer.Typer) -> None:
 
 def schema(
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write it into this file instead of stdout.")
+        Path | None, typer.Option("--out", metavar="FILE", help="Write to this file instead of stdout.")
     ] = None,
 ) -> None:
     """Print the JSON schema of scenario files, with which editors complete and check them.

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from weirlab.cli.completion import complete_controllers, complete_devices
-from weirlab.cli.frame import JsonFlag, KeptOption, conclude, print_json, show, tell
+from weirlab.cli.shared import JsonFlag, KeptOption, conclude, print_json, tell
+from weirlab.cli.tables import show
+from weirlab.errors import InputError, MissingCapability
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from weirlab.report.page import Table
+    from weirlab.report.page import Cell, Table
 
 
 def add_to(app: typer.Typer) -> None:
@@ -24,16 +28,14 @@ def add_to(app: typer.Typer) -> None:
 def search_lab(
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[FILE]", help="A Python file with controllers or devices of yours.", show_default=False
-        ),
+        typer.Argument(metavar="[FILE]", help="A Python file with your own controllers or devices."),
     ] = None,
     controllers: Annotated[
         str,
         typer.Option(
             "--controllers",
             metavar="NAMES",
-            help="What to compare, with commas: binary, mdr, mlr, weir, weir-no-guard, weir-no-stop, "
+            help="Algorithms to compare, with commas: binary, mdr, mlr, weir, weir-no-guard, weir-no-stop, "
             "mlrsearch-1.2.1, or controllers of the file.",
             autocompletion=complete_controllers,
         ),
@@ -43,7 +45,7 @@ def search_lab(
         typer.Option(
             "--devices",
             metavar="NAMES",
-            help="On what, with commas; 'all' for all, 'drawn' for families.",
+            help="Devices, with commas; 'all' for all, 'drawn' for families.",
             autocompletion=complete_devices,
         ),
     ] = "knee,vhost,drops,buffer",
@@ -59,20 +61,23 @@ def search_lab(
     ] = 0,
     baseline: Annotated[
         str | None,
-        typer.Option("--baseline", metavar="NAME", help="What times are relative to; the first controller."),
+        typer.Option(
+            "--baseline", metavar="NAME", help="Controller that times are relative to. Default: the first."
+        ),
     ] = None,
     width: Annotated[float, typer.Option("--width", help="Width of every goal, as a ratio.")] = 0.005,
     threads: Annotated[
         int | None,
-        typer.Option("--threads", "--processes", min=1, help="How many work at once; default: one per CPU."),
+        typer.Option(
+            "--threads", "--processes", min=1, help="How many searches to run at once. Default: one per CPU."
+        ),
     ] = None,
     on: Annotated[
         str | None,
         typer.Option(
             "--on",
             metavar="WHERE",
-            help="Who works: local:N, tcp://HOST:8786 (a Dask scheduler) or ssh:HOST,HOST.",
-            show_default=False,
+            help="Where searches run: local:N, tcp://HOST:8786 (a Dask scheduler) or ssh:HOST,HOST.",
         ),
     ] = None,
     store: KeptOption = None,
@@ -81,8 +86,8 @@ def search_lab(
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Keep the searches there, also as Parquet, and plots of them. The same command goes on "
-            "where it was interrupted.",
+            help="Keep the searches, also as Parquet, and plots there. The same command continues "
+            "after an interruption.",
         ),
     ] = None,
     as_json: JsonFlag = False,
@@ -98,7 +103,6 @@ def search_lab(
           --devices knee,slow --out lab
     """
     from weirlab.cli.progress import progress_bar
-    from weirlab.errors import InputError
     from weirlab.searches.lab import Experiment, compare, means, summary
 
     names = _names(controllers)
@@ -170,7 +174,6 @@ def _names(listed: str) -> list[str]:
 
 
 def _keep(frame: pl.DataFrame, directory: Path, baseline: str) -> None:
-    from weirlab.errors import MissingCapability
     from weirlab.records import save_table
 
     path = directory / "searches.parquet"
@@ -190,70 +193,49 @@ def _tables(table: pl.DataFrame, baseline: str) -> list[Table]:
     """One table for each set of goals, and the geometric means over the devices."""
     import polars as pl
 
-    from weirlab.report.page import Column, Table
+    from weirlab.report.page import Table
     from weirlab.searches.lab import GAVE_UP, means
 
     goal_names = [name.removeprefix("error_") for name in table.columns if name.startswith("error_")]
     goal_names = [name for name in goal_names if not name.startswith("sd_")]
-    columns = [
-        Column("device", numeric=False),
-        Column("controller", numeric=False),
-        Column("time", "s"),
-        Column("spread", "s"),
-        Column("ratio"),
-        Column("trials"),
-        *(Column(f"{name} error", "%") for name in goal_names),
-        *(Column(f"{name} retest fails", "%") for name in goal_names),
-        Column("gave up", "%"),
-        Column("wrong, marked", "%"),
-        Column("wrong, silent", "%"),
-        Column("marked as changed", "%"),
-        Column("told of a change", "%"),
-    ]
+    tenths, thousandths = partial(_text, form=".1f"), partial(_text, form=".3f")
+    percents, errors = (partial(_text, form=form, factor=100.0) for form in (".0f", "+.2f"))
+
+    def ratio(row: Mapping[str, Any]) -> str:
+        return thousandths(row["ratio"]) + (" (gave up)" if row["gave_up"] >= GAVE_UP else "")
+
+    cells: dict[str, Cell] = {
+        "device:": "device",
+        "controller:": "controller",
+        "time [s]": ("time_s", tenths),
+        "spread [s]": ("time_sd_s", tenths),
+        "ratio": ratio,
+        "trials": ("trials", tenths),
+        **{f"{name} error [%]": (f"error_{name}", errors) for name in goal_names},
+        **{f"{name} retest fails [%]": (f"retest_{name}", percents) for name in goal_names},
+        "gave up [%]": ("gave_up", percents),
+        "wrong, marked [%]": ("wrong_marked", percents),
+        "wrong, silent [%]": ("wrong_silent", percents),
+        "marked as changed [%]": ("marked", percents),
+        "change detected [%]": ("told", percents),
+    }
     tables = []
     for goals in table["goals"].unique(maintain_order=True).to_list():
-        rows = [
-            [
-                row["device"],
-                row["controller"],
-                _text(row["time_s"], ".1f"),
-                _text(row["time_sd_s"], ".1f"),
-                _text(row["ratio"], ".3f") + (" (gave up)" if row["gave_up"] >= GAVE_UP else ""),
-                _text(row["trials"], ".1f"),
-                *(_text(row[f"error_{name}"], "+.2f", 100.0) for name in goal_names),
-                *(_text(row[f"retest_{name}"], ".0f", 100.0) for name in goal_names),
-                *(
-                    _text(row[share], ".0f", 100.0)
-                    for share in ("gave_up", "wrong_marked", "wrong_silent", "marked", "told")
-                ),
-            ]
-            for row in table.filter(pl.col("goals") == goals).sort("device", maintain_order=True).to_dicts()
-        ]
-        tables.append(Table(f"Goals {goals}: times relative to {baseline}", columns, rows))
+        rows = table.filter(pl.col("goals") == goals).sort("device", maintain_order=True)
+        tables.append(Table.of(f"Goals {goals}: times relative to {baseline}", rows, cells))
     tables.append(
-        Table(
+        Table.of(
             f"Over the devices, relative to {baseline}",
-            [
-                Column("goals", numeric=False),
-                Column("controller", numeric=False),
-                Column("geometric mean"),
-                Column("worst device"),
-                Column("wrong, silent", "%"),
-                Column("devices"),
-                Column("left out", numeric=False),
-            ],
-            [
-                [
-                    row["goals"],
-                    row["controller"],
-                    _text(row["mean"], ".3f"),
-                    _text(row["worst"], ".3f"),
-                    _text(row["wrong_silent"], ".0f", 100.0),
-                    str(row["devices"]),
-                    ", ".join(row["left_out"]),
-                ]
-                for row in means(table, baseline).to_dicts()
-            ],
+            means(table, baseline),
+            {
+                "goals:": "goals",
+                "controller:": "controller",
+                "geometric mean": ("mean", thousandths),
+                "worst device": ("worst", thousandths),
+                "wrong, silent [%]": ("wrong_silent", percents),
+                "devices": ("devices", str),
+                "left out:": ("left_out", ", ".join),
+            },
             note=f"Left out: devices on which it, or {baseline}, had no regular result in {GAVE_UP:.0%} of "
             "the searches or more ('gave up'). To end early with a mark is not to be fast.",
         )

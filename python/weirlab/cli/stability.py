@@ -6,17 +6,8 @@ from typing import Annotated
 
 import typer
 
-from weirlab.cli.frame import (
-    JsonFlag,
-    OutOption,
-    ScenarioArgument,
-    SetOption,
-    conclude,
-    print_json,
-    read_scenario,
-    show,
-)
-from weirlab.cli.tables import say
+from weirlab.cli import shared
+from weirlab.cli.tables import say, show
 
 
 def add_to(app: typer.Typer) -> None:
@@ -26,24 +17,23 @@ def add_to(app: typer.Typer) -> None:
 
 
 def stability(
-    file: ScenarioArgument,
+    file: shared.ScenarioArgument,
     over: Annotated[
         str | None,
         typer.Option(
-            help="Two parameters with their ranges, such as p=0.01..0.1,gd=5e-4..0.05; of p, gd, gi, ru, w, "
-            "q_eq, n (flows) and delay. ':21' after a range: 21 levels.",
-            show_default=False,
+            help="Two parameters with their ranges, such as p=0.01..0.1,gd=5e-4..0.05. Parameters: p, gd, "
+            "gi, ru, w, q_eq, n (flows), delay. ':21' after a range: 21 levels."
         ),
     ] = None,
-    sets: SetOption = None,
-    out: OutOption = None,
-    as_json: JsonFlag = False,
+    sets: shared.SetOption = None,
+    out: shared.OutOption = None,
+    as_json: shared.JsonFlag = False,
 ) -> None:
-    """Crossover, phase margin and delay margin of the loops at each hot queue that measures, or at all where
-    none is hot.
+    """Compute crossover, phase margin and delay margin of the loops at each hot queue with a congestion
+    point, or at all of them if none is hot.
 
-    With --over the stability of the severest queue over two parameters, as a picture, a page and JSON. With
-    --out alone the page and JSON without it.
+    --over draws the stability of the severest queue over two parameters, as a picture, a page and JSON. --out
+    without --over writes page and JSON only.
 
     \b
     Examples:
@@ -64,7 +54,7 @@ def stability(
         stability_sentence,
     )
 
-    scenario = read_scenario(file, sets)
+    scenario = shared.read_scenario(file, sets)
     axes = None if over is None else read_axes(over)
     queues = hot_ones(controlled_queues(scenario))
     document: dict[str, object] = {"kind": "stability", "name": scenario.name, **stability_json(queues)}
@@ -83,7 +73,7 @@ def stability(
                 directory / "report.html"
             )
     if as_json:
-        print_json(document)
+        shared.print_json(document)
         return
     show(queue_table(queues))
     show(loop_table(queues))
@@ -92,15 +82,18 @@ def stability(
         show(gains)
         say(GAINS)
     say(LARGE_SIGNALS)
-    conclude([stability_sentence(queues)])
+    shared.conclude([stability_sentence(queues)])
     if page is not None:
         typer.echo(f"{'Report' if axes is None else 'Plane'}: {page}")
 
 
 def rank(
-    file: ScenarioArgument, sets: SetOption = None, out: OutOption = None, as_json: JsonFlag = False
+    file: shared.ScenarioArgument,
+    sets: shared.SetOption = None,
+    out: shared.OutOption = None,
+    as_json: shared.JsonFlag = False,
 ) -> None:
-    """Rank traffic and parameters of a scenario with BCN by how much they stress it, and say why.
+    """Rank traffic and parameters of a scenario with BCN by how much they stress it, with the reason.
 
     \b
     Examples:
@@ -110,7 +103,7 @@ def rank(
     from weirlab.analysis.queues import controlled_queues, hot_ones
     from weirlab.report.theory import rank_json, rank_page, rank_sentence, rank_tables
 
-    scenario = read_scenario(file, sets)
+    scenario = shared.read_scenario(file, sets)
     queues = hot_ones(controlled_queues(scenario, ["bcn"], why="the ranking is made for BCN; it needs"))
     document = {"kind": "rank", "name": scenario.name, **rank_json(scenario, queues)}
     if out is not None:
@@ -120,8 +113,8 @@ def rank(
             write_json(directory / "result.json", document)
             rank_page(scenario, queues).write(directory / "report.html")
     if as_json:
-        print_json(document)
+        shared.print_json(document)
         return
     for block in rank_tables(scenario, queues):
         show(block)
-    conclude([rank_sentence(scenario, queues)])
+    shared.conclude([rank_sentence(scenario, queues)])

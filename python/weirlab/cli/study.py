@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from weirlab.cli.frame import print_json, show_result, tell, write_page
 from weirlab.cli.progress import judge_in, progress_bar
+from weirlab.cli.shared import print_json, show_result, tell, write_page
 from weirlab.cli.tables import say
 from weirlab.cli.viewing import viewed
+from weirlab.errors import InputError, Interrupted, RunFailed
 
 if TYPE_CHECKING:
     from weirlab.execution import Limits
@@ -30,11 +31,13 @@ class Where:
 
 def where_of(on: str | None, store: str | None, limits: Sequence[str] | None) -> Where:
     """What the options say. Raises InputError."""
-    from weirlab.cli.frame import quantity
-    from weirlab.errors import InputError
-    from weirlab.execution import Limits
+    from weirlab.cli.shared import quantity
+    from weirlab.execution import Limits, check_on
+    from weirlab.execution.clusters import KINDS
     from weirlab.units import Size, Span
 
+    if (on or "").partition(":")[0] not in KINDS:
+        check_on(on)  # before there is a directory
     seconds, memory_bytes = None, None
     for text in limits or []:
         if text.strip().endswith("B"):
@@ -56,7 +59,6 @@ def write_cluster_file(
     report: bool,
 ) -> None:
     """Write a file that starts the same study on a cluster, and say how to use it."""
-    from weirlab.errors import InputError
     from weirlab.execution.clusters import KINDS, cluster_file
     from weirlab.results import write_text
     from weirlab.studies import RunsPlan
@@ -77,10 +79,15 @@ def write_cluster_file(
     words += ["--report"] if report else []
     content = cluster_file(on, words, scenario.name, path.name)
     if path.exists():
-        raise InputError(f"{path}: there is such a file; remove it, or work in another directory")
+        itself = Path(file).resolve() == path.resolve()
+        remedy = "give the scenario another 'name'" if itself else "remove it"
+        what = "this is the scenario" if itself else "there is such a file"
+        raise InputError(f"{path}: {what}; {remedy}, or work in another directory")
     write_text(path, content)
     start = f"sbatch --time=4:00:00 {path}" if kind == "slurm" else f"kubectl apply -f {path}"
     typer.echo(f"Written: {path}. Start the study with:  {start}")
+    if kind == "kubernetes" and Path(file).exists():
+        typer.echo(f"The image has to hold {file}, and what it extends, in its working directory.")
 
 
 def run_points(
@@ -98,7 +105,6 @@ def run_points(
 ) -> None:
     """Run all points of a study, or those that an earlier sitting left open."""
     from weirlab.api.simulated import study
-    from weirlab.errors import Interrupted, RunFailed
     from weirlab.report.study import replicates_text
     from weirlab.results import new_directory
     from weirlab.studies import RunsPlan

@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weirlab.cli.frame import (
-    JsonFlag,
-    OutOption,
-    PerfettoOption,
-    ReportFlag,
-    conclude,
-    print_json,
-    show_place,
-    show_result,
-    tell,
-    tell_timeline,
-    write_page,
-)
+from weirlab.cli import shared
 from weirlab.cli.progress import progress_bar
 from weirlab.cli.tables import say, show_records
 
@@ -33,29 +21,22 @@ if TYPE_CHECKING:
 
 
 _JSON_FLOWS = 100
-"""Directions whose tables --json tells; --out keeps those of all."""
+"""Directions whose tables --json prints; --out keeps those of all."""
 
 _FileArgument = Annotated[
     Path,
-    typer.Argument(metavar="FILE", help="A capture: pcap, pcapng or ERF.", show_default=False),
+    typer.Argument(metavar="FILE", help="A capture: pcap, pcapng or ERF."),
 ]
 _EveryOption = Annotated[
     str, typer.Option("--every", metavar="TIME", help="Length of an interval of the series, such as '10 ms'.")
 ]
 _StreamOption = Annotated[
     int | None,
-    typer.Option(
-        "--stream-packets", min=8, help="Packets of a probe stream; found out otherwise.", show_default=False
-    ),
+    typer.Option("--stream-packets", min=8, help="Packets of a probe stream. Default: detected."),
 ]
 _RateOption = Annotated[
     str | None,
-    typer.Option(
-        "--link-rate",
-        metavar="RATE",
-        help="Rate of the sender's link, for probe streams.",
-        show_default=False,
-    ),
+    typer.Option("--link-rate", metavar="RATE", help="Rate of the sender's link, for probe streams."),
 ]
 _ConnectionsOption = Annotated[
     int | None,
@@ -63,8 +44,7 @@ _ConnectionsOption = Annotated[
         "--connections",
         min=1,
         max=1 << 30,
-        help="Most connections that are kept, at about 4 kB of memory each. Default: 262144.",
-        show_default=False,
+        help="Most connections to keep, at about 4 kB of memory each. Default: 262144.",
     ),
 ]
 
@@ -81,13 +61,13 @@ def trace(
     stream_packets: _StreamOption = None,
     link_rate: _RateOption = None,
     connections: _ConnectionsOption = None,
-    report: ReportFlag = False,
-    perfetto: PerfettoOption = None,
-    out: OutOption = None,
-    as_json: JsonFlag = False,
+    report: shared.ReportFlag = False,
+    perfetto: shared.PerfettoOption = None,
+    out: shared.OutOption = None,
+    as_json: shared.JsonFlag = False,
 ) -> None:
     """Show the flows of a packet trace: throughput, round trips, retransmissions, reordering, limits, gaps,
-    probe streams, and findings. --json has the series by interval, too, and --report draws them.
+    probe streams, and findings. --json adds the series by interval, and --report draws them.
 
     \b
     Examples:
@@ -113,16 +93,16 @@ def trace(
             out=directory,
             progress=progress,
         )
-    page = write_page(directory) if report and directory is not None else None
+    page = shared.write_page(directory) if report and directory is not None else None
     if perfetto is not None:
         from weirlab.api.timelines import perfetto as write_perfetto
 
         with progress_bar("writing", perfetto.name) as progress:
             timeline = write_perfetto(file, perfetto, link_rate=link_rate, progress=progress)
-        tell_timeline(timeline, perfetto)
+        shared.tell_timeline(timeline, perfetto)
     found = result.trace
     if as_json:
-        print_json(
+        shared.print_json(
             {
                 "trace": dict(found.facts),
                 "interfaces": found["interfaces"].to_dicts(),
@@ -135,7 +115,7 @@ def trace(
         )
         return
     _tell_ending(found)
-    show_result(result, page)
+    shared.show_result(result, page)
 
 
 def diagnose(
@@ -143,18 +123,17 @@ def diagnose(
         Path,
         typer.Argument(
             metavar="FILE|DIR",
-            help="A capture, or the directory of a result that holds one, or probe streams.",
-            show_default=False,
+            help="A capture, or the directory of a result with a capture or probe streams.",
         ),
     ],
     every: _EveryOption = "100 ms",
     stream_packets: _StreamOption = None,
     link_rate: _RateOption = None,
     connections: _ConnectionsOption = None,
-    report: ReportFlag = False,
-    as_json: JsonFlag = False,
+    report: shared.ReportFlag = False,
+    as_json: shared.JsonFlag = False,
 ) -> None:
-    """Say what limited the flows of a packet trace, with evidence: windows, loss, queues, stalls.
+    """Report what limited the flows of a packet trace, with evidence: windows, loss, queues, stalls.
 
     \b
     Examples:
@@ -174,7 +153,7 @@ def diagnose(
         )
     page = _diagnosis_page(file, result) if report else None
     if as_json:
-        print_json(result.document)
+        shared.print_json(result.document)
         return
     found = None if result.trace is None else result.trace.trace
     looked = result.coverage
@@ -202,9 +181,9 @@ def diagnose(
             say(f"not looked for: {', '.join(kinds)}: {reason}")
         if looked.left_out:
             say(f"not looked at: {'; '.join(looked.left_out)}")
-    conclude(result.summary())
+    shared.conclude(result.summary())
     if page is not None:
-        show_place(page.parent, page)
+        shared.show_place(page.parent, page)
 
 
 def _diagnosis_page(file: Path, result: Diagnosis) -> Path:
@@ -212,10 +191,10 @@ def _diagnosis_page(file: Path, result: Diagnosis) -> Path:
     from weirlab.results import claimed_directory
 
     if result.trace is None:
-        return write_page(file)
+        return shared.write_page(file)
     with claimed_directory(file.stem) as directory:
         result.trace.save(directory)
-    return write_page(directory)
+    return shared.write_page(directory)
 
 
 def _tell_finding(finding: Finding, flow: str, *, remedy: bool) -> None:
@@ -239,7 +218,7 @@ def _by_reason(looked: Coverage) -> dict[str, list[str]]:
 
 
 def _numbered(kind: str, place: str = " ({})") -> str:
-    """A kind of finding, with the statement of the study of Rapid that it stands for."""
+    """A kind of finding, with the statement of the study of Rapid that it represents."""
     from weirlab.traces.model import STATEMENTS
 
     return kind + place.format(STATEMENTS[kind]) if kind in STATEMENTS else kind
@@ -266,7 +245,7 @@ def _summaries(found: Trace) -> dict[str, object]:
 def _tell_ending(found: Trace) -> None:
     facts = found.facts
     if facts["ending"] != "whole":
-        tell(f"{found.name}: {facts['ending']}; {facts['frames']:,} frames before it were read")
+        shared.tell(f"{found.name}: {facts['ending']}; {facts['frames']:,} frames before it were read")
 
 
 def _short(value: object) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from weirlab.cli.frame import tell
+from weirlab.cli.shared import tell
 
 
 def add_to(app: typer.Typer) -> None:
@@ -20,23 +20,19 @@ def view(
     directory: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DIR]",
-            help="Where results lie, at any depth; or one result. Default: results.",
-            show_default=False,
+            metavar="[DIR]", help="A directory with results at any depth, or one result. Default: results."
         ),
     ] = None,
     port: Annotated[
         int,
-        typer.Option(
-            min=0, max=65535, help="The port of 127.0.0.1. Default: any that is free.", show_default=False
-        ),
+        typer.Option(min=0, max=65535, help="Port of 127.0.0.1. Default: a free one.", show_default=False),
     ] = 0,
     open_page: Annotated[bool, typer.Option("--open", help="Show the list in the web browser.")] = False,
     result: Annotated[str, typer.Option("--result", hidden=True)] = "",
     work: Annotated[int, typer.Option("--while", hidden=True)] = 0,
 ) -> None:
-    """Show results in the browser: list, filter and search them, open and compare them, watch work that goes
-    on and stop it. Only this user can, with the address that is printed. Ctrl-C ends it.
+    """Show results in the browser: list, filter, open and compare them, watch work in progress and stop it.
+    Only the printed address gives access. Ctrl-C ends the viewer.
 
     \b
     Examples:
@@ -48,7 +44,7 @@ def view(
     require_packages()
     import psutil
 
-    from weirlab.viewer.server import serve
+    from weirlab.viewer.serving import serve
 
     def ready(address: str) -> None:
         typer.echo(address)

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from weirlab.cli.frame import tell
+from weirlab.cli.shared import tell
 
 _START_S = 20.0
 
@@ -30,7 +30,7 @@ def _can_view(wanted: bool) -> bool:
 
 ViewFlag = Annotated[
     bool,
-    typer.Option("--view", help="Also show the work in the browser while it goes on.", callback=_can_view),
+    typer.Option("--view", help="Also show the work in progress in the browser.", callback=_can_view),
 ]
 
 

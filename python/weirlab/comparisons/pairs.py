@@ -10,6 +10,7 @@ import polars as pl
 
 from weirlab.comparisons.differences import Difference, difference
 from weirlab.comparisons.quantities import Quantity
+from weirlab.stats import mean_interval
 from weirlab.studies import Study
 
 
@@ -25,6 +26,9 @@ class Paired:
     saved: float
     """How many times the runs the same interval would take with seeds of their own: (s1^2 + s2^2) / s^2 of
     the differences. NaN where nothing is random."""
+    ratio: tuple[float, float, float]
+    """Here over baseline, seed by seed: the geometric mean, and from where to where it lies with 95 %
+    confidence. NaN where a value is not above 0, and the ends with a single seed."""
     differences: Mapping[int, float]
     """By replicate."""
 
@@ -65,7 +69,8 @@ def pairs(study: Study) -> list[Paired]:
 
 
 def pairs_frame(found: list[Paired]) -> pl.DataFrame:
-    """A row for each: `point baseline measure unit baseline_mean mean difference low high pairs saved`."""
+    """A row for each: `point baseline measure unit baseline_mean mean difference low high pairs saved ratio
+    ratio_low ratio_high`."""
     schema = {
         "point": pl.UInt32,
         "baseline": pl.UInt32,
@@ -78,6 +83,9 @@ def pairs_frame(found: list[Paired]) -> pl.DataFrame:
         "high": pl.Float64,
         "pairs": pl.UInt32,
         "saved": pl.Float64,
+        "ratio": pl.Float64,
+        "ratio_low": pl.Float64,
+        "ratio_high": pl.Float64,
     }
     rows = [
         (
@@ -92,6 +100,7 @@ def pairs_frame(found: list[Paired]) -> pl.DataFrame:
             each.found.high,
             len(each.differences),
             each.saved,
+            *each.ratio,
         )
         for each in found
     ]
@@ -115,7 +124,26 @@ def _paired(
     scatter = _variance(list(apart.values()))
     own = _variance([one[i] for i in both]) + _variance([other[i] for i in both])
     saved = own / scatter if scatter > 0 else math.nan
-    return Paired(point, baseline, measure, difference(before, after), saved, apart)
+    ratio = _ratio([(one[replicate], other[replicate]) for replicate in both])
+    return Paired(point, baseline, measure, difference(before, after), saved, ratio, apart)
+
+
+def _ratio(paired: list[tuple[float, float]]) -> tuple[float, float, float]:
+    """Student's t of the logarithms."""
+    if not paired or min(map(min, paired)) <= 0:
+        return math.nan, math.nan, math.nan
+    logs = [math.log(after) - math.log(before) for before, after in paired]
+    interval = mean_interval(logs)
+    mean = math.fsum(logs) / len(logs)
+    half = math.nan if interval is None else interval.half_width
+    return _exp(mean), _exp(mean - half), _exp(mean + half)
+
+
+def _exp(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
 
 
 def _variance(values: list[float]) -> float:

@@ -2,39 +2,16 @@
 find. Everything that has points goes this way."""
 
 from weirlab.execution.batches import (
-    NO_LIMITS,
-    Batch,
-    Growing,
-    Limits,
-    OtherEngine,
-    Plan,
-    Point,
-    Receipt,
-    Watch,
-    run_batch,
+    NO_LIMITS as NO_LIMITS,
+    Batch as Batch,
+    Growing as Growing,
+    Limits as Limits,
+    Plan as Plan,
+    Point as Point,
+    Receipt as Receipt,
+    Watch as Watch,
 )
-from weirlab.execution.costs import Need
-from weirlab.execution.executors import Executor, opened
-from weirlab.execution.pace import State
-from weirlab.execution.runner import Asking, Carried, Reader, carry
-
-__all__ = [
-    "NO_LIMITS",
-    "Asking",
-    "Batch",
-    "Carried",
-    "Executor",
-    "Growing",
-    "Limits",
-    "Need",
-    "OtherEngine",
-    "Plan",
-    "Point",
-    "Reader",
-    "Receipt",
-    "State",
-    "Watch",
-    "carry",
-    "opened",
-    "run_batch",
-]
+from weirlab.execution.costs import Need as Need
+from weirlab.execution.executors import Executor as Executor, check_on as check_on, opened as opened
+from weirlab.execution.pace import State as State
+from weirlab.execution.runner import Asking as Asking, Carried as Carried, Reader as Reader, carry as carry

@@ -2,6 +2,8 @@
 
 A batch names places of a plan and no more; the plan lies in the store. Its receipt says what became of the
 places and is as short. So a scheduler carries some hundred bytes each way, whatever a batch finds.
+
+One file: a batch, its receipt and the worker that makes one of the other.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ _CHUNK_S = 0.5
 """Replicates that are simulated at once take about this long, so that an interruption waits no longer."""
 _CHUNK = 4096
 _PLANS = {
-    "runs": "weirlab.studies",
+    "runs": "weirlab.studies.plan",
     "searches": "weirlab.searches.planned",
     "campaign": "weirlab.campaigns.planned",
     "calls": "weirlab.execution.calls",
@@ -150,6 +152,8 @@ class Receipt:
     """Cost of a run that was given up."""
     stopped: bool = False
     """Whether an interruption ended it."""
+    is_first: bool = False
+    """Whether it was the first batch of its plan in its process, which also loads what it needs."""
 
 
 class OtherEngine(WeirlabError):  # noqa: N818 (what it says is its name)
@@ -207,6 +211,8 @@ class _Worker:
         self._bytes = self._disk_bytes = self._objects = 0
         self._first_failure = ""
         self._each_s = batch.guess_s
+        self._is_first = batch.plan not in _begun
+        _begun.add(batch.plan)
         self._memory_before = max(_peak_bytes(), psutil.Process().memory_info().rss)
 
     def work(self) -> Receipt:
@@ -244,6 +250,7 @@ class _Worker:
             memory_bytes=max(0, _peak_bytes() - self._memory_before),
             predicted_s=predicted,
             stopped=stopped,
+            is_first=self._is_first,
         )
 
     def _elapsed(self) -> float:
@@ -326,7 +333,8 @@ class _Worker:
     def _chunk(self, most: int) -> int:
         if self._each_s is None or self._batch.limits.seconds is not None:
             return 1
-        return max(1, min(most, _CHUNK, int(_CHUNK_S / max(self._each_s, 1e-6))))
+        time_s = min(_CHUNK_S, self._batch.most_s - self._elapsed())
+        return max(1, min(most, _CHUNK, int(time_s / max(self._each_s, 1e-6))))
 
     def _execute(
         self, point: Point, number: int, first: int, addresses: Sequence[tuple[str, int]], place: int
@@ -490,6 +498,10 @@ def _known(url: str) -> _Known:
 
 
 _here: dict[tuple[str, str], Plan] = {}
+
+
+_begun: set[str] = set()
+"""Plans of which this process has begun a batch."""
 
 
 def known_here(url: str, name: str, plan: Plan | None) -> None:

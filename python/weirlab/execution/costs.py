@@ -43,7 +43,7 @@ class Costs:
     def __init__(self) -> None:
         self._receipts: list[Receipt] = []
         self.crew = 1
-        """Processes that had the first batches."""
+        """Processes whose batches tell; the first batch of each also loads what it needs."""
         self.first_at = math.inf
         """When the first batch ended, by a clock that nobody sets."""
 
@@ -56,7 +56,11 @@ class Costs:
     @property
     def known(self) -> bool:
         """Whether there is more than what the first batch of each process needed."""
-        return len(self._receipts) >= 2 * self.crew
+        return len(self._warm) >= self.crew
+
+    @property
+    def _warm(self) -> list[Receipt]:
+        return [one for one in self._receipts if not one.is_first]
 
     def need(self, runs: int, cost: float, workers: int, *, own: bool, rounds: int = 1) -> Need | None:
         """What so many runs need with some workers; None where nothing is known.
@@ -66,8 +70,8 @@ class Costs:
             own: Whether the workers are processes of this machine.
             rounds: How often results decide what is run next: nobody works beyond that.
         """
-        # The first batch of a process also loads what it needs; the second has runs that lie apart.
-        warm = self._receipts[self.crew : 2 * self.crew] or self._receipts
+        # The second batch of a process has runs that lie apart.
+        warm = self._warm[: self.crew] or self._receipts
         made = sum(map(_made, warm))
         if not made:
             return None

@@ -2,6 +2,8 @@
 
 An executor is given functions with their argument, of which several may be under way, and says of each how it
 ended: with a value, with an error of its own, or lost with its worker. What to do then is not its business.
+
+One file: what holds for one executor holds for all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -100,20 +102,31 @@ def opened(on: str | None, *, told: Tell | None = None) -> Executor:
 
     Raises InputError for any other text, and MissingCapability without Dask.
     """
+    check_on(on)
     kind, _, rest = (on or "local").partition(":")
     if kind == "local":
-        if (rest and not rest.isdecimal()) or rest == "0":
-            raise InputError(f"--on {on}: write the number of processes, such as local:4")
         return Local(int(rest) if rest else usable_cpus())
-    if kind in ("tcp", "tls", "ws", "wss") and rest.startswith("//"):
-        return OnDask(str(on), told=told)
-    if kind == "ssh" and rest:
+    if kind == "ssh":
         hosts = [host for host in rest.split(",") if host]
         return OnDask(functools.partial(_ssh_cluster, hosts), told=told)
-    raise InputError(
-        f"--on {on}: write local, local:N, tcp://HOST:8786 (a Dask scheduler) or ssh:HOST,HOST; slurm:N "
-        "and kubernetes:N write files that start a study there"
-    )
+    return OnDask(str(on), told=told)
+
+
+def check_on(on: str | None) -> None:
+    """Raise InputError for a text that `opened` does not take, without opening anything."""
+    kind, colon, rest = (on or "local").partition(":")
+    if kind == "local":
+        if colon and not (rest.isdecimal() and int(rest)):
+            raise InputError(f"--on {on}: write the number of processes, such as local:4")
+    elif kind in ("tcp", "tls", "ws", "wss") and rest.startswith("//"):
+        host, _, port = rest.removeprefix("//").rpartition(":")
+        if not (host and port.rstrip("/").isdecimal()):
+            raise InputError(f"--on {on}: write the host and the port, such as {kind}://HOST:8786")
+    elif kind != "ssh" or not rest.strip(","):
+        raise InputError(
+            f"--on {on}: write local, local:N, tcp://HOST:8786 (a Dask scheduler) or ssh:HOST,HOST; slurm:N "
+            "and kubernetes:N write files that start a study there"
+        )
 
 
 class Local:
@@ -175,17 +188,16 @@ class Local:
                 found += [Ended(token, lost="its process ended") for token in slot.work.values()]
                 slot.work.clear()
                 slot.pool.shutdown(wait=False)
-                slot.pool = self._new_pool()
+                if not self._stopping.is_set():
+                    slot.pool = self._new_pool()
         return found
 
     def exclude(self, worker: str) -> None:
         raise InputError(f"{worker}: has other sources than this process: the package changed meanwhile")
 
     def stop(self) -> None:
+        # No future is cancelled here: a pool whose process ends then fails with a traceback.
         self._stopping.set()
-        for slot in self._slots:
-            for future in slot.work:
-                future.cancel()
 
     def close(self) -> None:
         self._stopping.set()
@@ -226,6 +238,7 @@ def _begin(stopping: Any, parent: int) -> None:
 
 def _carried_out(function: Work, argument: Any) -> Any:
     """In a process of `Local`."""
+    _beat(0.0)
     if function is run_batch:
         return run_batch(argument, beat=_beat)
     return function(argument)
@@ -292,13 +305,29 @@ class OnDask:
         self._excluded: set[str] = set()
         self._futures: dict[int, Any] = {}
         self._news: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._gone: queue.SimpleQueue[str] = queue.SimpleQueue()
+        """What is to be told of workers that are gone."""
+        self._name = f"weirlab-{os.getpid()}-{id(self)}"
         try:
             self._client = self._connected(30.0)
         except OSError as error:
             raise InputError(f"--on {self._address}: no Dask scheduler answers there ({error})") from error
 
     def _connected(self, timeout_s: float) -> Any:
-        return self._distributed.Client(self._address, timeout=timeout_s, set_as_default=False)
+        client = self._distributed.Client(self._address, timeout=timeout_s, set_as_default=False)
+        client.subscribe_topic("all", self._hear)
+        return client
+
+    def _hear(self, event: tuple[float, Mapping[str, Any]]) -> None:
+        """In the thread of the client, of whatever the scheduler does. It gives what a worker that is gone
+        had to others, and says so here alone."""
+        what = event[1]
+        if what.get("action") == "remove-worker":
+            had = [*what.get("processing-tasks", ()), *what.get("lost-computed-tasks", ())]
+            many = sum(str(key).startswith(f"{self._name}-") for key in had)
+            again = f"; {many} of its batches start again" if many else ""
+            if many or not what.get("expected", False):
+                self._gone.put(f"worker {what.get('worker')} is gone{again}")
 
     @property
     def busy(self) -> bool:
@@ -332,7 +361,7 @@ class OnDask:
             _on_worker,
             function,
             argument,
-            key=f"weirlab-{os.getpid()}-{id(self)}-{token}",
+            key=f"{self._name}-{token}",
             pure=False,
             workers=chosen,
             allow_other_workers=False,
@@ -347,6 +376,8 @@ class OnDask:
             tokens.append(self._news.get(timeout=timeout_s))
             while True:
                 tokens.append(self._news.get_nowait())
+        while not self._gone.empty():
+            self._told(self._gone.get())
         if self._client.status not in ("running",):
             return self._again()
         found = []
@@ -389,7 +420,7 @@ class OnDask:
                 if time.monotonic() > give_up:
                     raise InputError(
                         f"--on {self._address}: the scheduler did not come back within "
-                        f"{self.patience_s / 60:.0f} min; start it, and go on with the same command"
+                        f"{self.patience_s / 60:.0f} min; start it, and run the same command again"
                     ) from error
                 time.sleep(0.5)
         self._told(f"connected to {self._address} again")

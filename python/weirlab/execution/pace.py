@@ -61,11 +61,15 @@ class Pace:
         self._clock = clock
         self._seen: deque[tuple[float, float]] = deque()
 
+    def forget(self) -> None:
+        """What was before does not count."""
+        self._seen.clear()
+
     def rate_per_s(self, done: float) -> float | None:
         """The rate, when so much is done now."""
         now = self._clock()
         if self._seen and not 0 <= now - self._seen[-1][0] <= _WINDOW_S:
-            self._seen.clear()
+            self.forget()
         self._seen.append((now, done))
         while len(self._seen) > 2 and now - self._seen[1][0] >= _WINDOW_S:
             self._seen.popleft()

@@ -3,6 +3,8 @@
 Nothing here decides a result. Batches are cut by what runs have cost so far, the first ones by a pilot. A
 worker may die at any moment: what it had written counts, the rest of its batch is cut in half, so that a run
 that kills its worker is soon alone, and is given up after `DEATHS` of them.
+
+One file: one object, whose methods share what became of every place.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from weirlab.execution.batches import (
     run_batch,
 )
 from weirlab.execution.costs import START_S, Costs, Need
-from weirlab.execution.executors import Ended, Executor, Local, opened
+from weirlab.execution.executors import Ended, Executor, Local, check_on, opened
 from weirlab.execution.pace import Pace, State
 from weirlab.results import usable_cpus
 from weirlab.store import Row, Store, engine, frame_of
@@ -43,8 +45,10 @@ _PILOT_S = 0.5
 _PILOT_PATIENCE_S = 3.0
 """How long the first run may take until its cost is predicted from how far it came."""
 _PILOT_RUNS = 4
+_PILOT_MORE = 252
 _PILOT_POINTS = 12
-"""So many runs of so many points say what others need; a first run, which loads what it needs, does not."""
+"""So many runs of so many points say what others need; a first run, which loads what it needs, does not. If
+time is left, more of each follow: few short runs of a point take little longer than the point itself."""
 _CREW = 64
 """Workers that do so at most."""
 _LEAST_S = 0.25
@@ -167,6 +171,8 @@ def carry(
         Interrupted: Ctrl-C. What has ended is in the store.
         WeirlabError: The store cannot be written.
     """
+    if isinstance(on, str):
+        check_on(on)  # also where the store has all, and nothing would be opened
     return _Runner(plan, store, limits, progress, told or str, reader, asking).run(on, threads, judge)
 
 
@@ -367,9 +373,10 @@ class _Runner:
 
     def _work(self, executor: Executor) -> None:
         """Keep the executor busy until nothing is left."""
-        self._costs.crew = (
-            self._costs.crew if self._each_s is not None else min(max(1, executor.workers), _CREW)
-        )
+        starting = min(max(1, executor.workers), _CREW)
+        if self._each_s is None:
+            self._costs.crew = starting
+        self._pace.forget()
         while self._left():
             self._feed(executor)
             if not self._under_way:
@@ -378,6 +385,9 @@ class _Runner:
                 self._look()
                 continue
             for ended in executor.ended(0.2):
+                if starting > 0:  # the rate is that of workers that have begun
+                    self._pace.forget()
+                    starting -= 1
                 self._take(executor, ended)
             if time.monotonic() - self._looked > max(_LOOK_S, _LOOK_SHARE * self._look_took_s):
                 self._look()
@@ -465,11 +475,14 @@ class _Runner:
             number = int(places[int(len(places) * self._spread)]) // self._plan.replicates
             is_open = self._by_point()[number] == _OPEN
             first = int(is_open.argmax())
-            run = is_open[first : first + _PILOT_RUNS]
+            run = is_open[first : first + _PILOT_RUNS + _PILOT_MORE]
             first += number * self._plan.replicates
-            stop = first + (len(run) if run.all() else int(run.argmin()))
-            chosen[number] = (first, stop)
-        return tuple(chosen.values())
+            chosen[number] = (first, first + (len(run) if run.all() else int(run.argmin())))
+        runs = [(first, min(stop, first + _PILOT_RUNS)) for first, stop in chosen.values()]
+        if many > 1:
+            rest = ((first + _PILOT_RUNS, stop) for first, stop in chosen.values())
+            runs += [each for each in rest if each[0] < each[1]]
+        return tuple(runs)
 
     def _gathered(self, first: int, many: int) -> Ranges:
         """So many open places from `first`, where points have other places between them."""
@@ -513,7 +526,7 @@ class _Runner:
         rest = self._still_open(places)
         if not rest:
             return
-        self._note(f"a batch was lost: {ended.lost}; {_count(rest)} of its {_count(places)} runs begin again")
+        self._note(f"a batch was lost: {ended.lost}; {_count(rest)} of its {_count(places)} runs start again")
         if not ended.blamed:
             self._reopen(rest)
             return

@@ -1,4 +1,7 @@
-"""What all scenario models share: frozen, closed to unknown fields, unions by `kind`, entries by name."""
+"""What all scenario models share: frozen, closed to unknown fields, unions by `kind`, entries by name.
+
+One file: models, unions and selectors are read by the same validators.
+"""
 
 from __future__ import annotations
 

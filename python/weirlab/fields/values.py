@@ -1,4 +1,4 @@
-"""What the fields of scenario files hold beside plain quantities, as pydantic types.
+"""What the fields of scenario files hold besides plain quantities, as pydantic types.
 
 | type | value | written as |
 |---|---|---|

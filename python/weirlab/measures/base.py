@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from weirlab.fields.base import Model, PortSelector, TrafficSelector
 from weirlab.fields.values import Window as Limits
+from weirlab.units import Interval
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,6 +34,11 @@ class PortSeries:
 @dataclass(frozen=True)
 class Levels:
     """The distribution of what waits at the ports (`levels` records), of the same window."""
+
+
+@dataclass(frozen=True)
+class SharedBuffers:
+    """Buffers of the switches that the ports leave (`buffers`)."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ class Hotspot:
     name: str
 
 
-Need = PortSeries | Levels | FlowSeries | Delays | Streams | Estimates | MessageRows | Hotspot
+Need = PortSeries | Levels | SharedBuffers | FlowSeries | Delays | Streams | Estimates | MessageRows | Hotspot
 
 
 class Experiment(Protocol):
@@ -101,8 +107,8 @@ class Subject:
     records: Records
     ids: Sequence[int]
     """Those of the field `of`: ports, or entries of traffic."""
-    experiment: Experiment
-    """The scenario of the records."""
+    experiment: Experiment | None = None
+    """The scenario of the records, where there is one."""
 
 
 class Measure(Model):
@@ -120,8 +126,9 @@ class Measure(Model):
 
     @property
     def limits(self) -> Limits | None:
-        """The field `window`; None where there is no such field."""
-        return None
+        """The field `window`; None where there is no such field, or another of this name."""
+        window = getattr(self, "window", None)
+        return window if isinstance(window, Interval) else None
 
     @property
     def window_ps(self) -> Window | None:
@@ -168,10 +175,6 @@ class _Windowed(Measure):
     window: Limits | None = None
     """Time measured over; needs a record of that time: `flow` of traffic, `queue` of ports. Absent: the whole
     run."""
-
-    @property
-    def limits(self) -> Limits | None:
-        return self.window
 
     def needs(self) -> Iterator[Need]:
         if self.window is not None:

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from weirlab.fields.values import PositiveRate
-from weirlab.fields.values import Window as Limits
+from weirlab.fields.values import PositiveRate, Window as Limits
 from weirlab.heavy import pl
 from weirlab.measures.base import Estimates, FlowMeasure, Need, Subject
-from weirlab.measures.rows import MissingRecordError, Window, by_replicate
+from weirlab.measures.rows import MissingRecordError, by_replicate
 
 if TYPE_CHECKING:
     from weirlab.records import Records
-
-
-Take = Literal["mean", "median", "low", "high", "spread"]
 
 
 class Estimate(FlowMeasure):
@@ -34,10 +30,6 @@ class Estimate(FlowMeasure):
     """Absent: the whole run."""
 
     @property
-    def limits(self) -> Limits | None:
-        return self.window
-
-    @property
     def unit(self) -> str:
         return "bit/s" if self.target is None else "1"
 
@@ -45,38 +37,24 @@ class Estimate(FlowMeasure):
         yield Estimates()
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        target = None if self.target is None else float(self.target.bps)
-        return estimate(subject.records, subject.ids, self.take, target_bps=target, window=self.window_ps)
-
-
-def estimate(
-    records: Records,
-    traffic: Sequence[int],
-    take: Take,
-    *,
-    target_bps: float | None = None,
-    window: Window | None = None,
-) -> pl.DataFrame:
-    """What the estimators of some traffic tell [bit/s], or with a target relative to that.
-
-    `mean`, `median`: of the middles of their ranges; `low`: the 10 % quantile of the lower ends, `high`: the
-    90 % quantile of the upper ends; `spread`: the standard deviation of the middles. With a target T,
-    x / T - 1 instead of x, and x / T for `spread`. Null where nothing was estimated (or once, for `spread`).
-    """
-    rows = estimates(records, traffic)
-    if window is not None:
-        rows = rows.filter((pl.col("t_ps") > window[0]) & (pl.col("t_ps") <= window[1]))
-    middle = (pl.col("low_bps") + pl.col("high_bps")) / 2
-    value = {
-        "mean": middle.mean(),
-        "median": middle.median(),
-        "low": pl.col("low_bps").quantile(0.1, "linear"),
-        "high": pl.col("high_bps").quantile(0.9, "linear"),
-        "spread": middle.std(),
-    }[take]
-    if target_bps is not None:
-        value = value * (1 / target_bps) - (0.0 if take == "spread" else 1.0)
-    return by_replicate(records, rows, value)
+        """`low`: the 10 % quantile of the lower ends; `high`: the 90 % quantile of the upper ends. With a
+        target T, x / T - 1 instead of x, and x / T for `spread`. Null where nothing was estimated (or once,
+        for `spread`)."""
+        window = self.window_ps
+        rows = estimates(subject.records, subject.ids)
+        if window is not None:
+            rows = rows.filter((pl.col("t_ps") > window[0]) & (pl.col("t_ps") <= window[1]))
+        middle = (pl.col("low_bps") + pl.col("high_bps")) / 2
+        value = {
+            "mean": middle.mean(),
+            "median": middle.median(),
+            "low": pl.col("low_bps").quantile(0.1, "linear"),
+            "high": pl.col("high_bps").quantile(0.9, "linear"),
+            "spread": middle.std(),
+        }[self.take]
+        if self.target is not None:
+            value = value * (1 / self.target.bps) - (0.0 if self.take == "spread" else 1.0)
+        return by_replicate(subject.records, rows, value)
 
 
 def estimates(records: Records, traffic: Sequence[int]) -> pl.DataFrame:

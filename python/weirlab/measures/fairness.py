@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
 from weirlab.fields.values import PositiveFraction, PositiveRate, PositiveSpan
 from weirlab.heavy import pl
 from weirlab.measures.base import FlowMeasure, FlowSeries, Need, Subject, WindowedFlowMeasure
 from weirlab.measures.rows import Window, by_replicate, flow_intervals, flow_rows, jain_index, quotient
-from weirlab.units import Span
-
-if TYPE_CHECKING:
-    from weirlab.records import Records
+from weirlab.units import Rate, Span
 
 
 class JainFairness(WindowedFlowMeasure):
@@ -23,13 +20,8 @@ class JainFairness(WindowedFlowMeasure):
     kind: Literal["jain-fairness"]
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return jain_fairness(subject.records, subject.ids, self.window_ps)
-
-
-def jain_fairness(records: Records, traffic: Sequence[int], window: Window | None = None) -> pl.DataFrame:
-    """Jain's index of the delivered rates of flows, in [1/n, 1]; 1 is fair. Null where nothing was
-    delivered. See `jain_index`."""
-    return by_replicate(records, _flow_rates(records, traffic, window), jain_index("rate_bps"))
+        rates = _flow_rates(subject, self.window_ps)
+        return by_replicate(subject.records, rates, jain_index("rate_bps"))
 
 
 class RmsFairness(WindowedFlowMeasure):
@@ -43,18 +35,9 @@ class RmsFairness(WindowedFlowMeasure):
     """Fair share of each flow."""
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return rms_fairness(subject.records, subject.ids, float(self.target.bps), self.window_ps)
-
-
-def rms_fairness(
-    records: Records, traffic: Sequence[int], target_bps: float, window: Window | None = None
-) -> pl.DataFrame:
-    """RMS distance of the delivered rates x_i of n flows from their fair share T, relative to it; 0 is fair.
-
-    sqrt(sum ((x_i - T) / T)^2 / n). Source: BCN Calibration 2006, "Simulation Statistics".
-    """
-    distance = (pl.col("rate_bps") - target_bps) * (1 / target_bps)
-    return by_replicate(records, _flow_rates(records, traffic, window), (distance**2).mean().sqrt())
+        """Source: BCN Calibration 2006, "Simulation Statistics"."""
+        rates = _flow_rates(subject, self.window_ps)
+        return by_replicate(subject.records, rates, _rms_distance(self.target))
 
 
 class RateError(WindowedFlowMeasure):
@@ -69,23 +52,9 @@ class RateError(WindowedFlowMeasure):
     """Of all flows: the greatest distance, or their mean."""
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return rate_error(
-            subject.records, subject.ids, float(self.target.bps), self.window_ps, mean=self.take == "mean"
-        )
-
-
-def rate_error(
-    records: Records,
-    traffic: Sequence[int],
-    target_bps: float,
-    window: Window | None = None,
-    *,
-    mean: bool = False,
-) -> pl.DataFrame:
-    """Distance of the delivered rate x of a flow from a target T, relative to it, |x - T| / T: the greatest
-    of all flows, or their `mean`. Source: BCN Calibration 2006, "Simulation Statistics"."""
-    error = ((pl.col("rate_bps") - target_bps) * (1 / target_bps)).abs()
-    return by_replicate(records, _flow_rates(records, traffic, window), error.mean() if mean else error.max())
+        """Source: BCN Calibration 2006, "Simulation Statistics"."""
+        rates, error = _flow_rates(subject, self.window_ps), _distance(self.target).abs()
+        return by_replicate(subject.records, rates, error.mean() if self.take == "mean" else error.max())
 
 
 class TimeToConverge(FlowMeasure):
@@ -104,42 +73,29 @@ class TimeToConverge(FlowMeasure):
         yield FlowSeries()
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return time_to_converge(subject.records, subject.ids, float(self.target.bps), self.within)
-
-
-def time_to_converge(
-    records: Records, traffic: Sequence[int], target_bps: float, bound: float
-) -> pl.DataFrame:
-    """Time [ps] from which on the RMS fairness index, worked out in each recorded interval, does not exceed
-    `bound` any more; null where it still does in the last one. See `rms_fairness`."""
-    rows = flow_intervals(records, traffic)
-    start = pl.col("t_ps").shift(1).over("replicate", "flow", order_by="t_ps").fill_null(0)
-    rate = quotient(8e12 * pl.col("bytes").cast(pl.Float64), pl.col("t_ps") - pl.col("start_ps"))
-    distance = (pl.col("rate_bps") - target_bps) * (1 / target_bps)
-    series = (
-        rows.with_columns(start_ps=start)
-        .with_columns(rate_bps=rate)
-        .group_by("replicate", "t_ps", maintain_order=True)
-        .agg(index=(distance**2).mean().sqrt())
-    )
-    last_beyond = pl.col("t_ps").filter(pl.col("index") > bound).max().fill_null(0)
-    return by_replicate(
-        records, series, pl.when(last_beyond < pl.col("t_ps").max()).then(last_beyond.cast(pl.Float64))
-    )
+        """Null where the distance still exceeds the bound in the last interval."""
+        series = _interval_rates(subject).group_by("replicate", "t_ps", maintain_order=True)
+        last_beyond = pl.col("t_ps").filter(pl.col("index") > self.within).max().fill_null(0)
+        return by_replicate(
+            subject.records,
+            series.agg(index=_rms_distance(self.target)),
+            pl.when(last_beyond < pl.col("t_ps").max()).then(last_beyond.cast(pl.Float64)),
+        )
 
 
 class SettlingTime(FlowMeasure):
-    """Time from `after` until the rates of all flows are within a bound of their fair share and stay there
-    for some time."""
+    """Time from `after` until the rates of all flows are within a bound of their fair share, or of what they
+    had before, and stay there for some time: convergence after arrivals, or after links have failed."""
 
     UNIT: ClassVar[str] = "ps"
     JOINS_PARTS: ClassVar[bool] = True
 
     kind: Literal["settling-time"]
-    target: PositiveRate
-    """Fair share of each flow."""
+    target: PositiveRate | None = None
+    """Fair share of each flow. Absent: its mean rate in the time `hold` before `after`, from its first frame
+    on."""
     within: PositiveFraction = 0.1
-    """That bound, relative to the fair share. Judged in each interval of the `flow` record that is needed."""
+    """That bound, relative to the target. Judged in each interval of the `flow` record that is needed."""
     after: Span = Span(0)
     """When it was disturbed, such as by flows that came."""
     hold: PositiveSpan
@@ -148,58 +104,69 @@ class SettlingTime(FlowMeasure):
     def needs(self) -> Iterator[Need]:
         yield FlowSeries()
 
+    def faults(self) -> Iterator[tuple[str, str]]:
+        if self.target is None and self.after.ps == 0:
+            yield "target", "is missing: a rate, or a time 'after' which flows come back to what they had"
+
     def values(self, subject: Subject) -> pl.DataFrame:
-        return settling_time(
-            subject.records,
-            subject.ids,
-            float(self.target.bps),
-            self.within,
-            after_ps=self.after.ps,
-            hold_ps=self.hold.ps,
+        """Until the start of the first intervals, `hold` long together, in all of which no flow's rate
+        differs from the target by more than the bound; null where there are none. Without a target it is the
+        mean rate of each flow in intervals that start in the time `hold` before `after`, from that of its
+        first bytes on; flows without any there do not count."""
+        after_ps = self.after.ps
+        before = (
+            (pl.col("t_ps") <= after_ps)
+            & (pl.col("start_ps") >= max(0, after_ps - self.hold.ps))
+            & (pl.col("t_ps") >= pl.col("t_ps").filter(pl.col("bytes") > 0).min())
         )
+        lasted = (pl.col("t_ps") - pl.col("start_ps")).filter(before).sum()
+        own = 8e12 * pl.col("bytes").cast(pl.Float64).filter(before).sum() / lasted  # NaN without any
+        target = own.over("replicate", "flow") if self.target is None else pl.lit(float(self.target.bps))
+        distance = (pl.col("rate_bps") - pl.col("target")).abs() / pl.col("target")
+        series = (
+            _interval_rates(subject)
+            .with_columns(target=target)
+            .filter(pl.col("start_ps") >= after_ps, pl.col("target").is_finite() & (pl.col("target") > 0))
+            .group_by("replicate", "t_ps", "start_ps")
+            .agg(near=(distance <= self.within).all())
+            .sort("replicate", "t_ps")
+            .with_columns(run=pl.col("near").rle_id().over("replicate"))
+        )
+        calm = (
+            series.filter("near")
+            .group_by("replicate", "run", maintain_order=True)
+            .agg(pl.col("start_ps").min(), pl.col("t_ps").max())
+            .filter(pl.col("t_ps").cast(pl.Int64) - pl.col("start_ps").cast(pl.Int64) >= self.hold.ps)
+        )
+        return by_replicate(subject.records, calm, pl.col("start_ps").cast(pl.Float64).min() - after_ps)
 
 
-def settling_time(
-    records: Records,
-    traffic: Sequence[int],
-    target_bps: float,
-    bound: float,
-    *,
-    after_ps: int,
-    hold_ps: int,
-) -> pl.DataFrame:
-    """Time [ps] from `after_ps` until the start of the first intervals, `hold_ps` long together, in all of
-    which no flow's rate differs from the target by more than `bound` of it; null where there are none."""
-    rows = flow_intervals(records, traffic)
+def _distance(target: Rate) -> pl.Expr:
+    """Of a rate from its target, relative to it."""
+    return (pl.col("rate_bps") - target.bps) * (1 / target.bps)
+
+
+def _rms_distance(target: Rate) -> pl.Expr:
+    """sqrt(sum ((x_i - T) / T)^2 / n) of the rates x_i of n flows."""
+    return (_distance(target) ** 2).mean().sqrt()
+
+
+def _interval_rates(subject: Subject) -> pl.DataFrame:
+    """Recorded intervals of each flow, with the columns `start_ps` and `rate_bps`."""
     start = pl.col("t_ps").shift(1).over("replicate", "flow", order_by="t_ps").fill_null(0)
     rate = quotient(8e12 * pl.col("bytes").cast(pl.Float64), pl.col("t_ps") - pl.col("start_ps"))
-    distance = ((pl.col("rate_bps") - target_bps) * (1 / target_bps)).abs()
-    series = (
-        rows.with_columns(start_ps=start)
-        .filter(pl.col("start_ps") >= after_ps)
-        .with_columns(rate_bps=rate)
-        .group_by("replicate", "t_ps", "start_ps")
-        .agg(near=(distance <= bound).all())
-        .sort("replicate", "t_ps")
-        .with_columns(run=pl.col("near").rle_id().over("replicate"))
-    )
-    calm = (
-        series.filter("near")
-        .group_by("replicate", "run", maintain_order=True)
-        .agg(pl.col("start_ps").min(), pl.col("t_ps").max())
-        .filter(pl.col("t_ps").cast(pl.Int64) - pl.col("start_ps").cast(pl.Int64) >= hold_ps)
-    )
-    return by_replicate(records, calm, pl.col("start_ps").cast(pl.Float64).min() - after_ps)
+    rows = flow_intervals(subject.records, subject.ids)
+    return rows.with_columns(start_ps=start).with_columns(rate_bps=rate)
 
 
-def _flow_rates(records: Records, traffic: Sequence[int], window: Window | None) -> pl.DataFrame:
+def _flow_rates(subject: Subject, window: Window | None) -> pl.DataFrame:
     """Columns `replicate`, `rate_bps`: delivered rate of each flow."""
     if window is None:
-        rows = flow_rows(records, traffic)
-        ends = records["runs"].select("replicate", "end_ps")
+        rows = flow_rows(subject.records, subject.ids)
+        ends = subject.records["runs"].select("replicate", "end_ps")
         rate = quotient(8e12 * pl.col("delivered_bytes").cast(pl.Float64), pl.col("end_ps"))
         return rows.join(ends, on="replicate", maintain_order="left").select("replicate", rate_bps=rate)
-    series = flow_intervals(records, traffic, window)
+    series = flow_intervals(subject.records, subject.ids, window)
     bits = series.group_by("replicate", "flow", maintain_order=True).agg(
         rate_bps=8e12 * pl.col("bytes").cast(pl.Float64).sum()
     )

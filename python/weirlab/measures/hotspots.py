@@ -6,17 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from weirlab.fields.base import Name
-from weirlab.fields.values import PositiveFraction
-from weirlab.fields.values import Window as Limits
+from weirlab.fields.values import PositiveFraction, Window as Limits
 from weirlab.heavy import pl
 from weirlab.measures.base import FlowMeasure, FlowSeries, Hotspot, Need, PortMeasure, PortSeries, Subject
-from weirlab.measures.rows import (
-    Window,
-    by_replicate,
-    flow_intervals,
-    jain_index,
-    recorded,
-)
+from weirlab.measures.rows import Window, by_replicate, flow_intervals, jain_index, recorded
 
 if TYPE_CHECKING:
     from weirlab.records import Records
@@ -32,20 +25,15 @@ class RelativeFairness(FlowMeasure):
     window: Limits | None = None
     """Time measured over; needs a `flow` record by flow. Absent: the whole run."""
 
-    @property
-    def limits(self) -> Limits | None:
-        return self.window
-
     def needs(self) -> Iterator[Need]:
         yield Hotspot(self.hotspot)
         if self.window is not None:
             yield FlowSeries()
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        receiver, shares = (
-            subject.experiment.hot_receiver(self.hotspot),
-            subject.experiment.ideal_shares(self.hotspot),
-        )
+        asked, name = subject.experiment, self.hotspot
+        assert asked is not None, "a scenario has the hotspot"
+        receiver, shares = asked.hot_receiver(name), asked.ideal_shares(name)
         return relative_fairness(subject.records, subject.ids, receiver, shares, self.window_ps)
 
 
@@ -101,10 +89,9 @@ class RecoveryTime(PortMeasure):
         yield PortSeries()
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        rate, window = (
-            subject.experiment.line_rate_bps(subject.ids),
-            subject.experiment.hotspot_window(self.hotspot),
-        )
+        asked = subject.experiment
+        assert asked is not None, "a scenario has the hotspot"
+        rate, window = asked.line_rate_bps(subject.ids), asked.hotspot_window(self.hotspot)
         start = 0 if window is None else window[0]
         return recovery_time(subject.records, subject.ids, self.share * rate / 8e12, start, window=window)
 

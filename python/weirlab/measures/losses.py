@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
 from weirlab.heavy import pl
 from weirlab.measures.base import FlowMeasure, Need, PortMeasure, PortSeries, Subject, WindowedPortMeasure
-from weirlab.measures.rows import Totals, Window, by_replicate, summed_series
-
-if TYPE_CHECKING:
-    from weirlab.records import Records
+from weirlab.measures.rows import Totals, by_replicate, summed_series
 
 
 class LossRatio(FlowMeasure):
@@ -19,17 +16,10 @@ class LossRatio(FlowMeasure):
     kind: Literal["loss-ratio"]
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return loss_ratio(subject.records, subject.ids)
-
-
-def loss_ratio(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
-    """Dropped frames over sent frames, in [0, 1]. Frames still under way at the end are not lost.
-
-    Null where nothing was sent. Source: RFC 1242, section 3.6, there a percentage.
-    """
-    chosen = Totals.of_flows(records, traffic)
-    sent, dropped = chosen.sum("sent_frames"), chosen.sum("dropped_frames")
-    return chosen.values(lambda each: dropped[each] / sent[each] if sent[each] else None, sent)
+        """Null where nothing was sent. Source: RFC 1242, section 3.6, there a percentage."""
+        chosen = Totals.of_flows(subject.records, subject.ids)
+        sent, dropped = chosen.sum("sent_frames"), chosen.sum("dropped_frames")
+        return chosen.values(sent, lambda each: dropped[each] / sent[each] if sent[each] else None)
 
 
 class Drops(PortMeasure):
@@ -46,18 +36,13 @@ class Drops(PortMeasure):
     is lost at an input it does not count."""
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return drops(subject.records, subject.ids, self.cause)
-
-
-def drops(records: Records, ports: Sequence[int], cause: str | None = None) -> pl.DataFrame:
-    """Frames dropped at the ports, or those of data for this cause; 0 where operation was lossless."""
-    if cause is not None:
-        rows = records.named("drops").filter(pl.col("port").is_in(list(ports)), pl.col("cause_name") == cause)
-        counts = by_replicate(records, rows, pl.col("frames").cast(pl.Float64).sum())
-        return counts.with_columns(pl.col("value").fill_null(0.0))
-    chosen = Totals.of_ports(records, ports, None)
-    frames = chosen.sum("drops")
-    return chosen.values(frames.__getitem__, frames)
+        if self.cause is not None:
+            rows = subject.records.named("drops").filter(
+                pl.col("port").is_in(list(subject.ids)), pl.col("cause_name") == self.cause
+            )
+            return by_replicate(subject.records, rows, pl.col("frames").cast(pl.Float64).sum(), empty=0.0)
+        chosen = Totals.of_ports(subject.records, subject.ids, None)
+        return chosen.values(chosen.sum("drops"))
 
 
 class DropTime(WindowedPortMeasure):
@@ -73,23 +58,15 @@ class DropTime(WindowedPortMeasure):
         yield PortSeries()
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return drop_time(subject.records, subject.ids, self.window_ps, longest=self.take == "longest")
-
-
-def drop_time(
-    records: Records, ports: Sequence[int], window: Window | None = None, *, longest: bool = False
-) -> pl.DataFrame:
-    """Time in which frames are dropped at one of the ports [ps]: the lengths of all recorded intervals with
-    drops, or of the `longest` stretch of such intervals that follow one another."""
-    rows = summed_series(records, ports, window)
-    length = pl.when(pl.col("drops") > 0).then(pl.col("length_ps")).otherwise(0.0)
-    if not longest:
-        return by_replicate(records, rows, length.sum())
-    stretch = (pl.col("drops") == 0).cum_sum().over("replicate")
-    stretches = rows.with_columns(stretch=stretch, dropping_ps=length).group_by(
-        "replicate", "stretch", maintain_order=True
-    )
-    return by_replicate(records, stretches.agg(pl.col("dropping_ps").sum()), pl.col("dropping_ps").max())
+        rows = summed_series(subject.records, subject.ids, self.window_ps)
+        length = pl.when(pl.col("drops") > 0).then(pl.col("length_ps")).otherwise(0.0)
+        if self.take == "total":
+            return by_replicate(subject.records, rows, length.sum())
+        stretch = (pl.col("drops") == 0).cum_sum().over("replicate")
+        rows = rows.with_columns(stretch=stretch, dropping_ps=length)
+        stretches = rows.group_by("replicate", "stretch", maintain_order=True)
+        lasted = stretches.agg(pl.col("dropping_ps").sum())
+        return by_replicate(subject.records, lasted, pl.col("dropping_ps").max())
 
 
 class LastDrop(PortMeasure):
@@ -100,11 +77,6 @@ class LastDrop(PortMeasure):
     kind: Literal["last-drop"]
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return last_drop(subject.records, subject.ids)
-
-
-def last_drop(records: Records, ports: Sequence[int]) -> pl.DataFrame:
-    """Time of the last drop at the ports [ps]; null where nothing was dropped."""
-    chosen = Totals.of_ports(records, ports, None)
-    latest = chosen.max("last_drop_ps")
-    return chosen.values(latest.__getitem__, latest)
+        """Null where nothing was dropped."""
+        chosen = Totals.of_ports(subject.records, subject.ids, None)
+        return chosen.values(chosen.max("last_drop_ps"))

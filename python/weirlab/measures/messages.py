@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from weirlab.fields.values import PositiveFraction, SizeRange
-from weirlab.fields.values import Window as Limits
+from weirlab.fields.values import PositiveFraction, SizeRange, Window as Limits
 from weirlab.heavy import pl
 from weirlab.measures.base import FlowMeasure, MessageRows, Need, Subject
 from weirlab.measures.rows import Window, by_replicate
@@ -26,10 +25,6 @@ class _OfMessages(FlowMeasure):
     """Messages that come in this time count, its start included. Absent: all."""
     sizes: SizeRange | None = None
     """Messages of these lengths count, both ends included. Absent: all."""
-
-    @property
-    def limits(self) -> Limits | None:
-        return self.window
 
     def needs(self) -> Iterator[Need]:
         yield MessageRows()
@@ -53,25 +48,10 @@ class MessageTime(_OfMessages):
     """Until the last byte is delivered, or its sender knows that."""
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return message_time(
-            subject.records, subject.ids, self.at, self.window_ps, self.bounds(), until=self.until
-        )
-
-
-def message_time(
-    records: Records,
-    traffic: Sequence[int],
-    at: float | None,
-    window: Window | None = None,
-    sizes: Sizes | None = None,
-    *,
-    until: Literal["delivered", "acknowledged"] = "delivered",
-) -> pl.DataFrame:
-    """Time [ps] of messages: the least one that a share `at` of them does not exceed, or their mean. Null
-    where that is one of those that have not ended."""
-    rows = messages(records, traffic, window, sizes)
-    taken = pl.col(f"{until}_ps").cast(pl.Float64) - pl.col("start_ps").cast(pl.Float64)
-    return by_replicate(records, rows, statistic(taken, at))
+        """Null where that is one of those that have not ended."""
+        rows = messages(subject.records, subject.ids, self.window_ps, self.bounds())
+        taken = pl.col(f"{self.until}_ps").cast(pl.Float64) - pl.col("start_ps").cast(pl.Float64)
+        return by_replicate(subject.records, rows, statistic(taken, self.at))
 
 
 class Slowdown(_OfMessages):
@@ -83,20 +63,9 @@ class Slowdown(_OfMessages):
     """The share of messages that are no slower. Absent: the mean."""
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return slowdown(subject.records, subject.ids, self.at, self.window_ps, self.bounds())
-
-
-def slowdown(
-    records: Records,
-    traffic: Sequence[int],
-    at: float | None,
-    window: Window | None = None,
-    sizes: Sizes | None = None,
-) -> pl.DataFrame:
-    """Time of messages over that in an empty network, `ideal_ps`: the least ratio that a share `at` of them
-    does not exceed, or the mean. Null where that is one of those that have not ended."""
-    rows = messages(records, traffic, window, sizes)
-    return by_replicate(records, rows, statistic(_slowdown(), at))
+        """Null where that is one of those that have not ended."""
+        rows = messages(subject.records, subject.ids, self.window_ps, self.bounds())
+        return by_replicate(subject.records, rows, statistic(_slowdown(), self.at))
 
 
 def _slowdown() -> pl.Expr:

@@ -13,7 +13,7 @@ _TABLES = {
     "deliveries": ("replicate", "traffic", "t_ps"),
     "bursts": ("replicate", "flow"),
 }
-"""Tables that measures by flow look at, with the columns that tell their rows apart."""
+"""Tables that measures by flow look at, with the columns that distinguish their rows."""
 
 
 def joined(records: Records, parts: Mapping[int, int]) -> Records:

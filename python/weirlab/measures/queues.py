@@ -5,16 +5,13 @@ The spread of a queue comes from recorded intervals: it is as fine as these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
 from weirlab.fields.values import Fraction
 from weirlab.heavy import pl
-from weirlab.measures.base import Levels, Need, PortSeries, Subject, WindowedPortMeasure
-from weirlab.measures.rows import MissingRecordError, Totals, Window, by_replicate, summed_series
-
-if TYPE_CHECKING:
-    from weirlab.records import Records
+from weirlab.measures.base import Levels, Need, PortSeries, SharedBuffers, Subject, WindowedPortMeasure
+from weirlab.measures.rows import MissingRecordError, Totals, by_replicate, summed_series
 
 
 class MeanQueue(WindowedPortMeasure):
@@ -26,18 +23,9 @@ class MeanQueue(WindowedPortMeasure):
     kind: Literal["mean-queue"]
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return mean_queue(subject.records, subject.ids, self.window_ps)
-
-
-def mean_queue(records: Records, ports: Sequence[int], window: Window | None = None) -> pl.DataFrame:
-    """Mean over time of the bytes that wait [B]: (integral of waiting bytes over time) / time, summed over
-    the ports.
-
-    The frame in transmission does not wait.
-    """
-    chosen = Totals.of_ports(records, ports, window)
-    integral = chosen.sum("queue_byte_ps")
-    return chosen.values(lambda replicate: integral[replicate] / chosen.time_ps(replicate), integral)
+        chosen = Totals.of_ports(subject.records, subject.ids, self.window_ps)
+        integral = chosen.sum("queue_byte_ps")
+        return chosen.values(integral, lambda each: integral[each] / chosen.time_ps(each))
 
 
 class MaxQueue(WindowedPortMeasure):
@@ -48,14 +36,8 @@ class MaxQueue(WindowedPortMeasure):
     kind: Literal["max-queue"]
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return max_queue(subject.records, subject.ids, self.window_ps)
-
-
-def max_queue(records: Records, ports: Sequence[int], window: Window | None = None) -> pl.DataFrame:
-    """Most bytes that wait at one of the ports [B]. The frame in transmission does not wait."""
-    chosen = Totals.of_ports(records, ports, window)
-    greatest = chosen.max("queue_max_bytes")
-    return chosen.values(greatest.__getitem__, greatest)
+        chosen = Totals.of_ports(subject.records, subject.ids, self.window_ps)
+        return chosen.values(chosen.max("queue_max_bytes"))
 
 
 class QueueSpread(WindowedPortMeasure):
@@ -69,14 +51,8 @@ class QueueSpread(WindowedPortMeasure):
         yield PortSeries()
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return queue_spread(subject.records, subject.ids, self.window_ps)
-
-
-def queue_spread(records: Records, ports: Sequence[int], window: Window | None = None) -> pl.DataFrame:
-    """Standard deviation over time of the bytes q that wait at the ports together [B]:
-    sqrt(mean((q - mean(q))^2)), q at the ends of the recorded intervals."""
-    rows = summed_series(records, ports, window)
-    return by_replicate(records, rows, pl.col("queue_bytes").std(ddof=0))
+        rows = summed_series(subject.records, subject.ids, self.window_ps)
+        return by_replicate(subject.records, rows, pl.col("queue_bytes").std(ddof=0))
 
 
 class QueuePercentile(WindowedPortMeasure):
@@ -93,36 +69,68 @@ class QueuePercentile(WindowedPortMeasure):
         yield Levels()
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return queue_percentile(subject.records, subject.ids, self.percentile, self.window_ps)
-
-
-def queue_percentile(
-    records: Records, ports: Sequence[int], share: float, window: Window | None = None
-) -> pl.DataFrame:
-    """Bytes [B] that wait at a port at most for `share`, in [0, 1], of the time: of all ports the greatest.
-
-    Interpolated linearly within the bin of the recorded distribution that holds it. Raises MissingRecordError
-    where none was recorded, or one of another time."""
-    rows = records["queue_levels"].filter(pl.col("port").is_in(list(ports)))
-    known = set(rows.get_column("port").unique())
-    if absent := [port for port in ports if port not in known]:
-        names = records["port_names"].filter(pl.col("port").is_in(absent)).get_column("name").to_list()
-        raise MissingRecordError(
-            f"the queues of {', '.join(names)} were not recorded: add an entry such as {{levels: PORT}} to "
-            "'record'"
+        """Of all ports the greatest; interpolated linearly within the bin of the distribution."""
+        records, window = subject.records, self.window_ps
+        rows = records["queue_levels"].filter(pl.col("port").is_in(list(subject.ids)))
+        known = set(rows.get_column("port").unique())
+        if absent := [port for port in subject.ids if port not in known]:
+            names = records["port_names"].filter(pl.col("port").is_in(absent)).get_column("name").to_list()
+            raise MissingRecordError(
+                f"the queues of {', '.join(names)} were not recorded: add an entry such as "
+                "{levels: PORT} to 'record'"
+            )
+        rows = rows.sort("replicate", "port", "low_bytes").with_columns(pl.col("time_ps").cast(pl.Float64))
+        times = rows.group_by("replicate", "port", maintain_order=True).agg(time_ps=pl.col("time_ps").sum())
+        ends = records["runs"].select("replicate", "end_ps")
+        times = times.join(ends, on="replicate", maintain_order="left")
+        length = pl.col("end_ps") if window is None else pl.lit(window[1] - window[0])
+        if times.filter(pl.col("time_ps") != length.cast(pl.Float64)).height:
+            raise MissingRecordError("the distribution of the queue was recorded over another time")
+        upto = pl.col("time_ps").cum_sum().over("replicate", "port")
+        rank = self.percentile * pl.col("time_ps").sum().over("replicate", "port")
+        bins = rows.with_columns(upto=upto, rank=rank).filter(
+            pl.col("time_ps") > 0, pl.col("upto") >= pl.col("rank") * (1 - 1e-12)
         )
-    rows = rows.sort("replicate", "port", "low_bytes").with_columns(pl.col("time_ps").cast(pl.Float64))
-    times = rows.group_by("replicate", "port", maintain_order=True).agg(time_ps=pl.col("time_ps").sum())
-    times = times.join(records["runs"].select("replicate", "end_ps"), on="replicate", maintain_order="left")
-    expected = pl.col("end_ps").cast(pl.Float64) if window is None else pl.lit(float(window[1] - window[0]))
-    if times.filter(pl.col("time_ps") != expected).height:
-        raise MissingRecordError("the distribution of the queue was recorded over another time")
-    upto = pl.col("time_ps").cum_sum().over("replicate", "port")
-    rank = share * pl.col("time_ps").sum().over("replicate", "port")
-    bins = rows.with_columns(upto=upto, rank=rank).filter(
-        pl.col("time_ps") > 0, pl.col("upto") >= pl.col("rank") * (1 - 1e-12)
-    )
-    part = (1 - (pl.col("upto") - pl.col("rank")) / pl.col("time_ps")).clip(0, 1)
-    level = pl.col("low_bytes") + part * (pl.col("high_bytes").cast(pl.Float64) - pl.col("low_bytes"))
-    each = bins.group_by("replicate", "port", maintain_order=True).agg(level=level.first())
-    return by_replicate(records, each, pl.col("level").max())
+        part = (1 - (pl.col("upto") - pl.col("rank")) / pl.col("time_ps")).clip(0, 1)
+        level = pl.col("low_bytes") + part * (pl.col("high_bytes").cast(pl.Float64) - pl.col("low_bytes"))
+        each = bins.group_by("replicate", "port", maintain_order=True).agg(level=level.first())
+        return by_replicate(records, each, pl.col("level").max())
+
+
+class BufferPercentile(WindowedPortMeasure):
+    """Bytes in the shared buffer of the switch of a port at most, for a share of the time: mean bytes of
+    recorded intervals, of several switches the greatest; needs `queue` records of its ports, and is as fine
+    as these."""
+
+    UNIT: ClassVar[str] = "B"
+
+    kind: Literal["buffer-percentile"]
+    percentile: Fraction
+    """That share, such as 99 %."""
+
+    def needs(self) -> Iterator[Need]:
+        yield SharedBuffers()
+        yield PortSeries()
+
+    def values(self, subject: Subject) -> pl.DataFrame:
+        records, window = subject.records, self.window_ps
+        ports = records["port_names"].filter(pl.col("port").is_in(list(subject.ids)))
+        at = pl.col("switch").is_in(ports.get_column("from").unique().implode())
+        pools = records["pool_names"].filter(at, part="whole")
+        before = pl.col("t_ps").shift(1).over("replicate", "pool", order_by="t_ps").fill_null(0)
+        rows = (
+            records["pool_intervals"]
+            .filter(pl.col("pool").is_in(pools.get_column("pool").implode()))
+            .with_columns(start_ps=before)
+        )
+        if window is not None:
+            rows = rows.filter(pl.col("start_ps") >= window[0], pl.col("t_ps") <= window[1])
+        lengths = (pl.col("t_ps") - pl.col("start_ps")).cast(pl.Float64)
+        upto = pl.col("length").cum_sum() >= self.percentile * pl.col("length").sum() * (1 - 1e-12)
+        each = (
+            rows.with_columns(length=lengths, level=pl.col("byte_ps") / lengths)
+            .sort("replicate", "pool", "level")
+            .group_by("replicate", "pool", maintain_order=True)
+            .agg(level=pl.col("level").filter(upto).first())
+        )
+        return by_replicate(records, each, pl.col("level").max())

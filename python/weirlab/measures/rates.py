@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
 from weirlab.heavy import pl
 from weirlab.measures.base import FlowMeasure, FlowSeries, Need, Streams, Subject, WindowedFlowMeasure
-from weirlab.measures.rows import Totals, Window, by_replicate, traffic_intervals
-
-if TYPE_CHECKING:
-    from weirlab.records import Records
+from weirlab.measures.rows import Totals, by_replicate, traffic_intervals
 
 
 class DeliveredRate(WindowedFlowMeasure):
@@ -25,18 +22,14 @@ class DeliveredRate(WindowedFlowMeasure):
             yield FlowSeries(by_flow=False)
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return delivered_rate(subject.records, subject.ids, self.window_ps)
-
-
-def delivered_rate(records: Records, traffic: Sequence[int], window: Window | None = None) -> pl.DataFrame:
-    """Bits of frames delivered per second, over all flows [bit/s]: 8 x bytes / time, framing excluded."""
-    if window is None:
-        chosen = Totals.of_flows(records, traffic)
-        sizes = chosen.sum("delivered_bytes")
-        return chosen.values(lambda each: 8e12 * sizes[each] / chosen.time_ps(each), sizes)
-    rows = traffic_intervals(records, traffic, window)
-    bits = 8.0 * pl.col("bytes").cast(pl.Float64).sum()
-    return by_replicate(records, rows, bits * 1e12, per_ps=True, window=window)
+        window = self.window_ps
+        if window is None:
+            chosen = Totals.of_flows(subject.records, subject.ids)
+            sizes = chosen.sum("delivered_bytes")
+            return chosen.values(sizes, lambda each: 8e12 * sizes[each] / chosen.time_ps(each))
+        rows = traffic_intervals(subject.records, subject.ids, window)
+        bits = 8.0 * pl.col("bytes").cast(pl.Float64).sum()
+        return by_replicate(subject.records, rows, bits * 1e12, per_ps=True, window=window)
 
 
 class Goodput(FlowMeasure):
@@ -50,15 +43,10 @@ class Goodput(FlowMeasure):
         yield Streams()
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return goodput(subject.records, subject.ids)
-
-
-def goodput(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
-    """Bits of streams delivered in order per second of the run, over all TCP connections [bit/s]: headers,
-    retransmissions and what waits for something before it do not count. Null where there is no connection.
-    """
-    bits = 8.0 * pl.col("delivered_bytes").cast(pl.Float64).sum()
-    return by_replicate(records, _connections(records, traffic), bits * 1e12, per_ps=True)
+        """Headers, retransmissions and what waits for something before it do not count. Null where there is
+        no connection."""
+        bits = 8.0 * pl.col("delivered_bytes").cast(pl.Float64).sum()
+        return by_replicate(subject.records, _connections(subject), bits * 1e12, per_ps=True)
 
 
 class CompletionTime(FlowMeasure):
@@ -74,23 +62,14 @@ class CompletionTime(FlowMeasure):
         yield Streams()
 
     def values(self, subject: Subject) -> pl.DataFrame:
-        return completion_time(subject.records, subject.ids, self.take)
+        """Null where none ended."""
+        rows = _connections(subject).drop_nulls(["opened_ps", "delivered_ps"])
+        each = pl.col("delivered_ps") - pl.col("opened_ps")
+        of_all = {"mean": each.mean(), "median": each.median(), "longest": each.max()}
+        return by_replicate(subject.records, rows, of_all[self.take])
 
 
-def completion_time(
-    records: Records, traffic: Sequence[int], take: Literal["mean", "median", "longest"]
-) -> pl.DataFrame:
-    """Time [ps] from the opening of a TCP connection until its last byte was delivered: mean, median or
-    maximum of the connections that ended. Null where none did."""
-    rows = _connections(records, traffic).drop_nulls(["opened_ps", "delivered_ps"])
-    each = pl.col("delivered_ps") - pl.col("opened_ps")
-    of_all = {"mean": each.mean(), "median": each.median(), "longest": each.max()}
-    return by_replicate(records, rows, of_all[take])
-
-
-def _connections(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
+def _connections(subject: Subject) -> pl.DataFrame:
     """Rows of `connections` that belong to these entries of traffic."""
-    names = records["connection_names"].filter(pl.col("traffic").is_in(list(traffic)))
-    return records["connections"].join(
-        names.select("connection"), on="connection", how="semi", maintain_order="left"
-    )
+    chosen = subject.records["connection_names"].filter(pl.col("traffic").is_in(list(subject.ids)))
+    return subject.records["connections"].join(chosen, on="connection", how="semi", maintain_order="left")

@@ -19,7 +19,7 @@ from weirlab.measures.imbalance import LinkImbalance, PauseDepth, PauseFraction
 from weirlab.measures.jobs import BusBandwidth, JobTime
 from weirlab.measures.losses import Drops, DropTime, LastDrop, LossRatio
 from weirlab.measures.messages import MessageTime, Slowdown, UnfinishedMessages
-from weirlab.measures.queues import MaxQueue, MeanQueue, QueuePercentile, QueueSpread
+from weirlab.measures.queues import BufferPercentile, MaxQueue, MeanQueue, QueuePercentile, QueueSpread
 from weirlab.measures.rates import CompletionTime, DeliveredRate, Goodput
 from weirlab.measures.signals import ControlFrames, Marks, PauseTime
 from weirlab.measures.utilisation import Utilisation
@@ -55,6 +55,7 @@ MEASURES: tuple[type[Measure], ...] = (
     MaxQueue,
     QueueSpread,
     QueuePercentile,
+    BufferPercentile,
     DropTime,
     LastDrop,
     PauseTime,

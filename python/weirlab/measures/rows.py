@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -135,7 +135,7 @@ def _unrecorded(records: Records, key: str, absent: Sequence[int]) -> MissingRec
 
 def _no_edges(window: Window) -> MissingRecordError:
     start, stop = window
-    return MissingRecordError(f"the window {start} .. {stop} ps does not begin and end on recorded intervals")
+    return MissingRecordError(f"the window {start} .. {stop} ps does not start and end on recorded intervals")
 
 
 def summed_series(records: Records, ports: Sequence[int], window: Window | None) -> pl.DataFrame:
@@ -242,10 +242,12 @@ class Totals:
         table = self.records.made_of(self.table)
         return table.totals(column, self.key, self.ids, self.window, greatest=True)
 
-    def values(self, value: Callable[[int], float | None], known: Collection[int]) -> pl.DataFrame:
-        """What a measure returns: `value` of each replicate that is `known`, null for the others."""
-        replicates = self.records.column("runs", "replicate")
-        values = [value(replicate) if replicate in known else None for replicate in replicates]
+    def values(
+        self, known: Mapping[int, float], value: Callable[[int], float | None] | None = None
+    ) -> pl.DataFrame:
+        """What a measure returns: what is `known` of each replicate, or its `value`; null for the others."""
+        replicates, of = self.records.column("runs", "replicate"), value or known.__getitem__
+        values = [of(replicate) if replicate in known else None for replicate in replicates]
         return pl.DataFrame(
             {"replicate": replicates, "value": values},
             schema={"replicate": pl.UInt32, "value": pl.Float64},
@@ -266,10 +268,10 @@ def by_replicate(
     *,
     per_ps: bool = False,
     window: Window | None = None,
-    over: float = 1.0,
+    empty: float | None = None,
 ) -> pl.DataFrame:
-    """`value` of the rows of each replicate, divided by `over`, and with `per_ps` by the time; null where
-    there are no rows."""
+    """`value` of the rows of each replicate, with `per_ps` divided by the time; `empty` where there are no
+    rows or no value."""
     # One by one: sums of several groups at once may end in another last digit than that of one alone.
     parts = rows.partition_by("replicate", as_dict=True, maintain_order=True)
     found = {
@@ -278,12 +280,11 @@ def by_replicate(
     runs = records["runs"]
     replicates = runs.get_column("replicate")
     values = pl.Series("value", [found.get(replicate) for replicate in replicates], pl.Float64)
-    if over != 1.0:
-        values = _quotient([values, pl.Series([over])])
     if per_ps:
         time = pl.Series([float(window[1] - window[0])]) if window else runs.get_column("end_ps")
         values = _quotient([values, time.cast(pl.Float64)])
-    return pl.DataFrame([replicates, values.rename("value")])
+    filled = values if empty is None else values.fill_null(empty)
+    return pl.DataFrame([replicates, filled.rename("value")])
 
 
 def quotient(above: pl.Expr, below: pl.Expr) -> pl.Expr:

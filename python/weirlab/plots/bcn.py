@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.plots.style import LIGHT, Plot, altair, finished, rule, series_colors
+from weirlab.plots.style import LIGHT, Plot, alt, finished, rule, series_color
 
 
 def queue_and_rates(
@@ -25,7 +25,6 @@ def queue_and_rates(
         queue: Columns `t_ms mean_kb max_kb`, by interval.
         rates: Columns `flow t_ms rate_gbps`; null where a flow has no limiter.
     """
-    alt = altair()
     end_ms = float(queue.select(pl.col("t_ms").max()).item())
     x = alt.X("t_ms:Q", scale=alt.Scale(domain=[0, end_ms], nice=False))
     levels = alt.layer(
@@ -46,12 +45,7 @@ def queue_and_rates(
         .encode(
             x=x.title("time [ms]"),
             y=_amount("rate_gbps:Q", "rate [Gbit/s]", 10.0),
-            color=alt.Color(
-                "flow:N",
-                scale=alt.Scale(**series_colors(flows)),
-                sort=flows,
-                legend=alt.Legend(symbolType="stroke", symbolOpacity=1),
-            ),
+            color=series_color("flow", flows, legend=alt.Legend(symbolType="stroke", symbolOpacity=1)),
         )
     )
     fair = rule(fair_gbps, f"fair share\n{fair_gbps:g} Gbit/s", beside=True)
@@ -67,7 +61,6 @@ def queue_and_rates(
 
 
 def _amount(field: str, title: str, most: float) -> Any:
-    alt = altair()
     return alt.Y(field, title=title, scale=alt.Scale(domain=[0, most], nice=False))
 
 
@@ -77,19 +70,13 @@ def range_plot(rows: pl.DataFrame, *, name: str, title: str, x_title: str) -> Pl
     Args:
         rows: Columns `label whose least mean greatest sd`.
     """
-    alt = altair()
     whose = rows.get_column("whose").unique(maintain_order=True).to_list()
     labels = rows.get_column("label").unique(maintain_order=True).to_list()
     rows = rows.with_columns(
         low=pl.max_horizontal(pl.col("mean") - pl.col("sd"), "least"),
         high=pl.min_horizontal(pl.col("mean") + pl.col("sd"), "greatest"),
     )
-    color = alt.Color(
-        "whose:N",
-        scale=alt.Scale(**series_colors(whose)),
-        sort=whose,
-        legend=alt.Legend(symbolType="circle", symbolOpacity=1),
-    )
+    color = series_color("whose", whose, legend=alt.Legend(symbolType="circle", symbolOpacity=1))
     axis = alt.Axis(labelLimit=260, grid=False)
     base = alt.Chart(rows).encode(
         y=alt.Y("label:N", title=None, sort=labels, axis=axis),

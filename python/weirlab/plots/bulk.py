@@ -13,14 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from weirlab.plots.style import LIGHT, Plot, altair, finished, series_colors
-from weirlab.stats import (
-    cpu_cost,
-    fit_exponential,
-    fit_line,
-    fit_logarithm,
-    frequencies,
-)
+from weirlab import stats
+from weirlab.plots.style import LIGHT, Plot, alt, finished, legend_of, series_color, series_colors
 
 _STACKS = 4
 """Points whose streams are drawn over time."""
@@ -83,7 +77,7 @@ def bulk_plots(
 
 
 def _series(rows: pl.DataFrame) -> pl.Expr:
-    """What tells transfers apart that are drawn together: the campaign where there are several, the traffic
+    """What distinguishes transfers that are drawn together: the campaign where there are several, the traffic
     where there is more than one, the window, and the congestion control if it differs."""
     if "campaign" in rows.columns:
         own = _series(rows.drop("campaign"))
@@ -110,7 +104,6 @@ def round_trips_plot(rows: pl.DataFrame) -> Plot | None:
     """The share of round-trip times up to each, for each campaign: `campaign rtt_ms`; None without any."""
     if rows.is_empty():
         return None
-    alt = altair()
     names = rows.get_column("campaign").unique(maintain_order=True).to_list()
     shares = np.linspace(0, 1, _CURVE + 1)
     curves = pl.concat(
@@ -131,7 +124,7 @@ def round_trips_plot(rows: pl.DataFrame) -> Plot | None:
         .encode(
             x=alt.X("rtt:Q", title="round-trip time under load [ms]", scale=alt.Scale(zero=False)),
             y=alt.Y("share:Q", title="share up to it"),
-            color=alt.Color("campaign:N", scale=alt.Scale(**series_colors(names)), sort=names),
+            color=series_color("campaign", names),
             order=alt.Order("share:Q"),
         )
     )
@@ -150,7 +143,6 @@ def _stack(point: int, goes: str, intervals: pl.DataFrame, labels: Mapping[int, 
     rows = rows.filter(pl.col("goes") == goes)
     if rows.is_empty():
         return None
-    alt = altair()
     several = rows.n_unique("traffic") > 1
     number = pl.col("stream").cast(pl.String)
     rows = rows.filter(pl.col("cycle") == rows.get_column("cycle").min()).with_columns(
@@ -171,7 +163,7 @@ def _stack(point: int, goes: str, intervals: pl.DataFrame, labels: Mapping[int, 
         .encode(
             x=alt.X("second:Q", title="time [s]", axis=alt.Axis(tickMinStep=1)),
             y=alt.Y("mbps:Q", stack="zero", title=f"{rate} [Mbit/s]"),
-            color=alt.Color("name:N", scale=alt.Scale(**series_colors(names)), sort=names, legend=legend),
+            color=series_color("name", names, legend=legend),
             order=alt.Order("place:Q"),
         )
     )
@@ -200,16 +192,14 @@ def _against_streams(rows: pl.DataFrame, column: str, title: str, unit: str) -> 
     rows = rows.drop_nulls(column)
     if rows.is_empty():
         return None
-    alt = altair()
-    nothing = {"scale": alt.Scale(domain=[0, 1])} if not rows.filter(pl.col(column) != 0).height else {}
-    y = alt.Y(f"{column}:Q", title=f"{title} [{unit}]", **nothing)
+    y = alt.Y(f"{column}:Q", title=f"{title} [{unit}]", scale=_whole_marks(rows, column))
     means = rows.group_by("series", "streams", maintain_order=True).agg(
         mean=pl.col(column).mean(), median=pl.col(column).median()
     )
     base = alt.Chart(means.sort("series", "streams")).encode(x=_streams_axis(), color=_color(rows))
     layers = [
         alt.Chart(rows)
-        .mark_point(size=22, opacity=0.45, filled=True)
+        .mark_point(size=36, opacity=0.6, filled=True)
         .encode(x=_streams_axis(), y=y, color=_color(rows)),
         base.mark_line().encode(y="mean:Q"),
         base.mark_line(strokeDash=[5, 4]).encode(y="median:Q"),
@@ -238,7 +228,6 @@ def _delay(rows: pl.DataFrame, series: str) -> Plot | None:
     rows = rows.drop_nulls(["drtt", "iqr", "variability"])
     if rows.n_unique("streams") < _LEAST_FOR_LINE:
         return None
-    alt = altair()
     names = [*_DELAYS, _VARIABILITY]
     scale = series_colors(names)
     colors = dict(zip(names, scale["range"], strict=True))
@@ -292,13 +281,12 @@ def _against_goodput(rows: pl.DataFrame, column: str, title: str, unit: str) -> 
     rows = rows.drop_nulls(column)
     if rows.is_empty():
         return None
-    alt = altair()
     chart = (
         alt.Chart(rows)
         .mark_point(size=26, opacity=0.55, filled=True)
         .encode(
-            x=alt.X("mbps:Q", title="goodput [Mbit/s]"),
-            y=alt.Y(f"{column}:Q", title=f"{title} [{unit}]"),
+            x=alt.X("mbps:Q", title="goodput [Mbit/s]", scale=_whole_marks(rows, "mbps")),
+            y=alt.Y(f"{column}:Q", title=f"{title} [{unit}]", scale=_whole_marks(rows, column)),
             color=_color(rows),
         )
     )
@@ -316,9 +304,8 @@ def _predictability(rows: pl.DataFrame) -> Plot | None:
     x, y = rows.get_column("drtt").to_list(), rows.get_column("predictability").to_list()
     if not _spread(x):
         return None
-    line = fit_line(x, y)
+    line = stats.fit_line(x, y)
     ends = [min(x), max(x)]
-    alt = altair()
     fitted = pl.DataFrame(
         {"drtt": ends, "predictability": [line.intercept + line.slope * end for end in ends]}
     )
@@ -339,17 +326,22 @@ def _predictability(rows: pl.DataFrame) -> Plot | None:
     )
 
 
+_LEAST_BINS = 2
+"""Values within fewer bins of the width that is asked for have narrower ones."""
+
+
 def _distribution(rows: pl.DataFrame, column: str, title: str, unit: str, width: float | None) -> Plot | None:
     """Frequencies with an exponential, and shares up to a value with a logarithm."""
     values = rows.get_column(column).drop_nulls().to_list()
     if len(values) < _LEAST_FOR_DISTRIBUTION or not _spread(values):
         return None
-    found = frequencies(values, width or _bin_width(values))
+    if width is None or max(values) - min(values) < _LEAST_BINS * width:
+        width = _bin_width(values)
+    found = stats.frequencies(values, width)
     low, high = found.edges[:-1], found.edges[1:]
     middles = ((low + high) / 2).tolist()
     counts = found.counts.tolist()
     bars = pl.DataFrame({"low": low, "high": high, "count": counts, "share": np.cumsum(counts) / len(values)})
-    alt = altair()
     x = alt.X("low:Q", title=f"{title} [{unit}]", scale=alt.Scale(zero=False))
     frequency = [
         alt.Chart(bars)
@@ -357,7 +349,7 @@ def _distribution(rows: pl.DataFrame, column: str, title: str, unit: str, width:
         .encode(x=x, x2="high:Q", y=alt.Y("count:Q", title="measurements"), y2=alt.datum(0))
     ]
     cumulative = [
-        alt.Chart(bars)
+        alt.Chart(pl.concat([bars[:1].with_columns(high="low", share=pl.lit(0.0)), bars]))
         .mark_line(interpolate="step-after", color=LIGHT["teal"])
         .encode(
             x=alt.X("high:Q", title=f"{title} [{unit}]", scale=alt.Scale(zero=False)),
@@ -367,12 +359,12 @@ def _distribution(rows: pl.DataFrame, column: str, title: str, unit: str, width:
     notes = []
     filled = [(middle, count) for middle, count in zip(middles, counts, strict=True) if count > 0]
     if len(filled) >= _LEAST_FOR_LINE:
-        fit = fit_exponential(middles, counts)
+        fit = stats.fit_exponential(middles, counts)
         frequency.append(_curve(lambda at: fit.scale * math.exp(fit.rate * at), middles, max(counts)))
         notes.append(f"{fit.scale:.3g} exp({fit.rate:.3g} x), R² = {fit.r_squared:.2f}")
     edges = [(edge, share) for edge, share in zip(high, bars.get_column("share"), strict=True) if edge > 0]
     if len(edges) >= _LEAST_FOR_LINE and _spread([share for _, share in edges]):
-        logarithm = fit_logarithm(*map(list, zip(*edges, strict=True)))
+        logarithm = stats.fit_logarithm(*map(list, zip(*edges, strict=True)))
         cumulative.append(
             _curve(lambda at: logarithm.factor * math.log(at) + logarithm.offset, [e for e, _ in edges], 1.05)
         )
@@ -392,11 +384,10 @@ def _curve(function: Callable[[float], float], x: Sequence[float], most: float) 
     points = [(place, function(place)) for place in places if place > 0]
     inside = [(place, value) for place, value in points if 0 <= value <= 1.2 * most]
     frame = pl.DataFrame(inside, schema={"at": pl.Float64, "fit": pl.Float64}, orient="row")
-    return altair().Chart(frame).mark_line(color=LIGHT["ink"], strokeDash=[5, 4]).encode(x="at:Q", y="fit:Q")
+    return alt.Chart(frame).mark_line(color=LIGHT["ink"], strokeDash=[5, 4]).encode(x="at:Q", y="fit:Q")
 
 
 def _durations(rows: pl.DataFrame) -> Plot:
-    alt = altair()
     durations = sorted(rows.get_column("duration_s").unique().to_list())
     x = alt.X(
         "duration_s:Q", title="duration [s]", scale=alt.Scale(type="log"), axis=alt.Axis(values=durations)
@@ -424,7 +415,6 @@ def _cpu_against_goodput(rows: pl.DataFrame) -> Plot | None:
     rows = rows.drop_nulls(["user_percent", "system_percent"])
     if rows.is_empty():
         return None
-    alt = altair()
     rows = rows.with_columns(duration=pl.col("duration_s").map_elements(_seconds, return_dtype=pl.String))
     durations = rows.sort("duration_s").get_column("duration").unique(maintain_order=True).to_list()
     long = rows.unpivot(
@@ -435,14 +425,13 @@ def _cpu_against_goodput(rows: pl.DataFrame) -> Plot | None:
     )
     long = long.with_columns(part=pl.col("part").str.strip_suffix("_percent"))
     apart = {"shape": alt.Shape("duration:N", sort=durations)} if len(durations) > 1 else {}
-    scale = alt.Scale(**series_colors(["user", "system"]))
     layers = [
         alt.Chart(long)
         .mark_point(size=26, opacity=0.6, filled=True)
         .encode(
-            x=alt.X("mbps:Q", title="goodput [Mbit/s]"),
-            y=alt.Y("percent:Q", title="CPU of the sender [% of one]"),
-            color=alt.Color("part:N", scale=scale, sort=["user", "system"]),
+            x=alt.X("mbps:Q", title="goodput [Mbit/s]", scale=_whole_marks(rows, "mbps")),
+            y=alt.Y("percent:Q", title="CPU of the sender [% of one]", scale=_whole_marks(long, "percent")),
+            color=series_color("part", ["user", "system"]),
             **apart,
         )
     ]
@@ -453,7 +442,7 @@ def _cpu_against_goodput(rows: pl.DataFrame) -> Plot | None:
         total = (part.get_column("user_percent") + part.get_column("system_percent")).to_list()
         if not (_spread(rates) and _spread(total)):
             continue
-        cost = cpu_cost(rates, total)
+        cost = stats.cpu_cost(rates, total)
         ends = [0.0, max(rates)]
         line = pl.DataFrame({"mbps": ends, "percent": [cost.proportion.factor * end for end in ends]})
         layers.append(
@@ -478,7 +467,6 @@ def _cpu_against_streams(rows: pl.DataFrame) -> Plot | None:
     rows = rows.drop_nulls(["user_percent", "system_percent"]).filter(pl.col("mbps") > 0)
     if rows.is_empty() or rows.n_unique("streams") < 2:
         return None
-    alt = altair()
     parts = {"user": "user_percent", "system": "system_percent", "receiver": "receiver_percent"}
     rows = rows.with_columns((pl.col(column) / pl.col("mbps")).alias(name) for name, column in parts.items())
     names = list(parts)
@@ -486,8 +474,8 @@ def _cpu_against_streams(rows: pl.DataFrame) -> Plot | None:
     means = (
         long.group_by("end", "streams", maintain_order=True).agg(pl.col("cost").mean()).sort("end", "streams")
     )
-    color = alt.Color("end:N", scale=alt.Scale(**series_colors(names)), sort=names)
-    y = alt.Y("cost:Q", title="CPU [% of one per Mbit/s]")
+    color = series_color("end", names)
+    y = alt.Y("cost:Q", title="CPU [% of one per Mbit/s]", scale=_whole_marks(long, "cost"))
     layers = [
         alt.Chart(long)
         .mark_point(size=22, opacity=0.5, filled=True)
@@ -504,16 +492,22 @@ def _cpu_against_streams(rows: pl.DataFrame) -> Plot | None:
     )
 
 
+def _whole_marks(rows: pl.DataFrame, column: str) -> Any:
+    """A scale from 0, with room above the largest value, so that its mark is not cut in half."""
+    low, high = (
+        float(rows.select(each).item() or 0.0) for each in (pl.col(column).min(), pl.col(column).max())
+    )
+    return alt.Scale(domain=[min(0.0, 1.06 * low), 1.06 * high if high > 0 else 1.0 if low == 0 else 0.0])
+
+
 def _streams_axis() -> Any:
-    alt = altair()
-    return alt.X("streams:Q", title="streams", axis=alt.Axis(tickMinStep=1))
+    scale = alt.Scale(padding=12, nice=False, zero=False)  # the marks at the ends are seen whole
+    return alt.X("streams:Q", title="streams", scale=scale, axis=alt.Axis(tickMinStep=1))
 
 
 def _color(rows: pl.DataFrame) -> Any:
-    alt = altair()
     names = rows.get_column("series").unique(maintain_order=True).to_list()
-    legend = alt.Legend(symbolOpacity=1) if len(names) > 1 else None
-    return alt.Color("series:N", scale=alt.Scale(**series_colors(names)), sort=names, legend=legend)
+    return series_color("series", names, legend=legend_of(names))
 
 
 def _spread(values: Sequence[float]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from weirlab.plots.style import LIGHT, Plot, altair, finished
+from weirlab.plots.style import LIGHT, Plot, alt, finished
 
 _MOST = 4000
 """Points in one plot."""
@@ -28,7 +28,6 @@ def round_plot(
         apart: The levels that this contest alone has, if it is one of several.
         words: What is said of points that were kept, and of others.
     """
-    alt = altair()
     table = pl.DataFrame(rows[:_MOST], schema=["round", "mean", "kept", "point"], orient="row")
     table = table.with_columns(
         fate=pl.when("kept").then(pl.lit(words[0])).otherwise(pl.lit(words[1])),

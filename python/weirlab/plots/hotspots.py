@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from weirlab.analysis.outcome import HotspotOutcome
-from weirlab.plots.series import POINTS
-from weirlab.plots.style import LIGHT, Plot, altair, finished, rule, scaled, series_colors
+from weirlab.plots.envelopes import POINTS, greatest
+from weirlab.plots.style import LIGHT, Plot, alt, finished, legend_of, rule, scaled, series_color
 from weirlab.records import Records
 
 
@@ -26,7 +26,7 @@ def hotspot_plots(records: Records, outcome: HotspotOutcome, q_eq_bytes: int | N
     queue = _binned(records, {outcome.port_name: [outcome.port]}, pl.col("queue_byte_ps").cast(pl.Float64))
     if queue is not None:
         rows, note = queue
-        largest = _greatest(rows, "high")
+        largest = greatest(rows, "high")
         mark = q_eq_bytes if q_eq_bytes is not None and q_eq_bytes < 20 * largest else None
         factor, unit = scaled(max(largest, mark or 0.0), "bytes")
         rules = rule(mark * factor, f"set point\n{mark * factor:.3g} {unit}", beside=True) if mark else []
@@ -62,7 +62,7 @@ def _throughput(records: Records, outcome: HotspotOutcome, groups: Mapping[str, 
         rows,
         outcome,
         rules=rules,
-        most=max(1.0, _greatest(rows, "high")),
+        most=max(1.0, greatest(rows, "high")),
         name=f"hotspot-{_word(facts.name)}-throughput",
         title=f"Throughput while '{facts.name}' lasts",
         y_title="share of line rate",
@@ -109,7 +109,7 @@ def _binned(
     starts = result.filter(pl.col("bin") == 0).with_columns(
         bin=pl.lit(-1, result.schema["bin"]), t_ps=pl.lit(0, result.schema["t_ps"])
     )
-    notes = [f"Each point stands for {step} intervals."] if step > 1 else []
+    notes = [f"Each point represents {step} intervals."] if step > 1 else []
     count = records["runs"].height
     notes += [f"Mean of {count} replicates; the band holds all of them."] if count > 1 and per else []
     return pl.concat([starts, result]).sort("name", "bin").drop("bin"), " ".join(notes)
@@ -127,19 +127,15 @@ def _drawn(
     description: str,
     note: str,
 ) -> Plot:
-    alt = altair()
-    factor, unit = scaled(_greatest(rows, "t_ps"), "time")
+    factor, unit = scaled(greatest(rows, "t_ps"), "time")
     data = rows.with_columns(t=pl.col("t_ps") * factor)
     names = data.get_column("name").unique(maintain_order=True).to_list()
-    legend = alt.Legend(symbolType="stroke", symbolOpacity=1) if len(names) > 1 else None
     y = alt.Scale(domain=[0, 1.05 * most or 1.0], nice=False)
     x = alt.X("t:Q", title=f"time [{unit}]", scale=alt.Scale(nice=False))
-    base = alt.Chart(data).encode(
-        x=x,
-        color=alt.Color("name:N", scale=alt.Scale(**series_colors(names)), sort=names, legend=legend),
-    )
+    color = series_color("name", names, legend=legend_of(names, symbolType="stroke"))
+    base = alt.Chart(data).encode(x=x, color=color)
     begin, end = (edge * factor for edge in outcome.window)
-    last = _greatest(data, "t")
+    last = greatest(data, "t")
     window = alt.Chart(pl.DataFrame({"from": [begin], "to": [min(end, last)]}))
     shade = window.mark_rect(color=LIGHT["shade"]).encode(
         x=alt.X("from:Q", title=f"time [{unit}]"), x2="to:Q"
@@ -159,10 +155,6 @@ def _drawn(
         description=description,
         note=f"Shaded: the time of the hotspot. {note}".strip(),
     )
-
-
-def _greatest(table: pl.DataFrame, column: str) -> float:
-    return float(table.select(pl.col(column).max()).item())
 
 
 def _word(text: str) -> str:

@@ -142,6 +142,10 @@ def _answer(view: Spec, number: int) -> None:
     view["layer"] += [
         _dots(line, f"hover_{number}_{place}", view.get("data"), titles) for place, line in enumerate(lines)
     ]
+    if view.get("resolve", {}).get("scale", {}).get("color") == "independent":
+        for dots in view["layer"][-len(lines) :]:  # which would have a legend of their own
+            if "field" in dots["encoding"].get("color", {}):
+                dots["encoding"]["color"] = {**dots["encoding"]["color"], "legend": None}
 
 
 def _dots(line: Spec, name: str, data: Any, titles: Mapping[str, str]) -> Spec:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import polars as pl
 
 from weirlab.measures.messages import percentile
-from weirlab.plots.style import Plot, altair, finished, scaled, series_colors
+from weirlab.plots.style import Plot, alt, finished, legend_of, scaled, series_color
 from weirlab.records import Records
+from weirlab.stats import mean_interval
 
 BINS = 16
 """Most ranges of length."""
@@ -22,37 +23,60 @@ _OF_TAIL = 100
 def by_size(records: Records) -> pl.DataFrame:
     """Messages by traffic and length, in ranges of as many messages each: columns `name low_bytes
     high_bytes messages unfinished median tail median_ps tail_ps`, slowdowns and completion times, null where
-    messages have not ended that they depend on; no rows where there are no messages."""
+    messages have not ended that they depend on; no rows where there are no messages. With `_half` behind
+    their names: half of the 95 % interval of their mean over replicates; null of a single run, the messages
+    of which depend on one another."""
     if "messages" not in records or records["messages"].is_empty():
         return pl.DataFrame()
     rows = records["messages"].join(records["traffic_names"].select("traffic", "name"), on="traffic")
     taken = (pl.col("delivered_ps") - pl.col("start_ps")).cast(pl.Float64).fill_null(math.inf)
     ranges = pl.min_horizontal(BINS, (pl.len().over("traffic") // LEAST).clip(1))
     place = pl.col("size_bytes").rank("max").over("traffic") / pl.len().over("traffic")
-    found = (
-        rows.with_columns(taken=taken, slowdown=taken / pl.col("ideal_ps").cast(pl.Float64))
-        .with_columns(bin=(place * ranges).ceil())
-        .group_by("traffic", "name", "bin")
-        .agg(
-            low_bytes=pl.col("size_bytes").min(),
-            high_bytes=pl.col("size_bytes").max(),
-            messages=pl.len(),
-            unfinished=pl.col("delivered_ps").is_null().sum(),
-            median=percentile(pl.col("slowdown"), 0.5),
-            tail=pl.when(pl.len() >= _OF_TAIL).then(percentile(pl.col("slowdown"), TAIL)),
-            median_ps=percentile(pl.col("taken"), 0.5),
-            tail_ps=pl.when(pl.len() >= _OF_TAIL).then(percentile(pl.col("taken"), TAIL)),
-        )
-        .sort("traffic", "bin")
+    binned = rows.with_columns(
+        taken=taken, slowdown=taken / pl.col("ideal_ps").cast(pl.Float64), bin=(place * ranges).ceil()
     )
-    values = pl.col("median", "tail", "median_ps", "tail_ps")
-    return found.with_columns(pl.when(values.is_finite()).then(values)).drop("traffic", "bin")
+    has_tail = pl.len() >= _OF_TAIL
+    values = {
+        "median": percentile(pl.col("slowdown"), 0.5),
+        "tail": pl.when(has_tail).then(percentile(pl.col("slowdown"), TAIL)),
+        "median_ps": percentile(pl.col("taken"), 0.5),
+        "tail_ps": pl.when(has_tail).then(percentile(pl.col("taken"), TAIL)),
+    }
+    found = binned.group_by("traffic", "name", "bin").agg(
+        low_bytes=pl.col("size_bytes").min(),
+        high_bytes=pl.col("size_bytes").max(),
+        messages=pl.len(),
+        unfinished=pl.col("delivered_ps").is_null().sum(),
+        **values,
+    )
+    of_runs = binned.group_by("traffic", "bin", "replicate").agg(**values)
+    halves = (
+        of_runs.group_by("traffic", "bin")
+        .agg(*values)
+        .select("traffic", "bin", *(pl.col(name).map_elements(_half, pl.Float64) for name in values))
+        .rename({name: f"{name}_half" for name in values})
+    )
+    finite = pl.col(*values)
+    return (
+        found.join(halves, on=["traffic", "bin"])
+        .sort("traffic", "bin")
+        .with_columns(pl.when(finite.is_finite()).then(finite))
+        .drop("traffic", "bin")
+    )
+
+
+def _half(of_runs: pl.Series) -> float | None:
+    """Half of the interval of the mean of values of replicates; None where there is none."""
+    known = [value for value in of_runs if value is not None and math.isfinite(value)]
+    interval = mean_interval(known) if len(known) == len(of_runs) > 1 else None
+    return None if interval is None else interval.half_width
 
 
 def message_plots(records: Records) -> list[Plot]:
-    """Slowdown and completion time of messages by their length; nothing where there are none."""
+    """Slowdown and completion time of messages by their length; nothing where there are none, or all
+    are as long."""
     rows = by_size(records)
-    if rows.is_empty():
+    if rows.is_empty() or rows.get_column("high_bytes").n_unique() == 1:
         return []
     many = records["messages"].height
     note = f"Ranges of as many of {many} messages each; a point stands at the longest one of its range."
@@ -99,7 +123,6 @@ def _by_size(
     if columns[0].endswith("_ps"):
         factor, unit = scaled(float(data.select(pl.col("y").max()).item()), "time")
     data = data.with_columns(pl.col("y") * factor, size=pl.col("size") * size_factor)
-    alt = altair()
     shown = data.get_column("series").unique(maintain_order=True).to_list()
 
     def axis(column: str, of_title: str) -> Mapping[str, object]:
@@ -114,12 +137,7 @@ def _by_size(
     base = alt.Chart(data).encode(
         x=alt.X("size:Q", **axis("size", f"length of the message [{size_unit}]")),
         y=alt.Y("y:Q", **axis("y", f"{y_title} [{unit}]" if unit else y_title)),
-        color=alt.Color(
-            "series:N",
-            scale=alt.Scale(**series_colors(shown)),
-            sort=shown,
-            legend=alt.Legend(symbolType="stroke", symbolOpacity=1) if len(shown) > 1 else None,
-        ),
+        color=series_color("series", shown, legend=legend_of(shown, symbolType="stroke")),
     )
     chart = alt.layer(base.mark_line(), base.mark_point(filled=True, size=36))
     return finished(

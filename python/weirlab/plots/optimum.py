@@ -10,7 +10,7 @@ import polars as pl
 from weirlab.analysis.optimum import SLICES, Optimum
 from weirlab.plots.names import axis_title
 from weirlab.plots.plane import AxisOf, heat_map
-from weirlab.plots.style import Plot, altair, finished, series_colors
+from weirlab.plots.style import Plot, alt, finished, series_color
 from weirlab.scenario.plan.design import ParameterRange
 
 
@@ -18,8 +18,10 @@ def optimum_plots(optimum: Optimum, ranges: dict[str, ParameterRange]) -> list[P
     """For each level of the first factor of the traffic: the share of optimal points along each range, and
     over the two parameters on which it depends most."""
     by = optimum.traffic[0] if optimum.traffic else None
-    weight = optimum.regions.group_by("parameter").agg((pl.col("greatest") - pl.col("least")).mean())
-    order = weight.sort("greatest", descending=True).get_column("parameter").to_list()
+    weight = optimum.regions.group_by("parameter", maintain_order=True).agg(
+        (pl.col("greatest") - pl.col("least")).mean()
+    )
+    order = weight.sort("greatest", descending=True, maintain_order=True).get_column("parameter").to_list()
     plots = []
     levels = [""] if by is None else optimum.points.get_column(by).unique(maintain_order=True).to_list()
     for level in levels:
@@ -30,7 +32,6 @@ def optimum_plots(optimum: Optimum, ranges: dict[str, ParameterRange]) -> list[P
 
 
 def _along(optimum: Optimum, order: Sequence[str], by: str | None, level: str) -> Plot:
-    alt = altair()
     names = [name.rsplit(".", 1)[-1] for name in order]
     rows = pl.concat(
         [
@@ -46,7 +47,7 @@ def _along(optimum: Optimum, order: Sequence[str], by: str | None, level: str) -
     base = alt.Chart(rows).encode(
         x=alt.X("part:Q", title="part of the range of the parameter", scale=alt.Scale(domain=[0, 1])),
         y=alt.Y("optimal:Q", title="share of optimal points", scale=alt.Scale(zero=True)),
-        color=alt.Color("parameter:N", scale=alt.Scale(**series_colors(names)), sort=names),
+        color=series_color("parameter", names),
     )
     return finished(
         [

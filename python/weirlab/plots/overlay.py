@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.plots.series import Envelopes
-from weirlab.plots.style import Plot, altair, finished, scaled, series_colors
+from weirlab.plots.envelopes import Envelopes
+from weirlab.plots.style import Plot, alt, finished, scaled, series_color
 from weirlab.records import Records
 
 _PORTS = 4
@@ -57,7 +57,6 @@ def _overlaid(
     what: str,
     title: str,
 ) -> Plot:
-    alt = altair()
     table = pl.concat(
         [series.envelope(value).drawn.with_columns(run=pl.lit(run)) for run, series in recorded]
     ).filter(pl.col("name").is_in(ports))
@@ -66,7 +65,7 @@ def _overlaid(
     data = table.select("name", "run", mean=pl.col("mean") * factor, t=pl.col("t_ps") * time_factor)
     runs = [run for run, _ in recorded]
     legend = alt.Legend(symbolType="stroke", symbolOpacity=1, title=None)
-    color = alt.Color("run:N", scale=alt.Scale(**series_colors(runs)), sort=runs, legend=legend)
+    color = series_color("run", runs, legend=legend)
     charts: list[Any] = []
     for place, port in enumerate(ports):
         last = place == len(ports) - 1

@@ -9,7 +9,7 @@ import polars as pl
 
 from weirlab.campaigns.path import Characterization, HopEstimate
 from weirlab.campaigns.path.estimate import answered
-from weirlab.plots.style import LIGHT, Plot, altair, finished, scaled, series_colors
+from weirlab.plots.style import LIGHT, Plot, alt, finished, scaled, series_color
 
 _HOPS = 6
 """Most hops in one plot."""
@@ -34,13 +34,7 @@ def _name(each: HopEstimate) -> str:
 
 
 def _color(names: Sequence[str]) -> Any:
-    alt = altair()
-    return alt.Color(
-        "hop:N",
-        scale=alt.Scale(**series_colors(names)),
-        sort=list(names),
-        legend=alt.Legend(columns=2, labelLimit=400),
-    )
+    return series_color("hop", names, legend=alt.Legend(columns=2, labelLimit=400))
 
 
 def _floor(known: Sequence[HopEstimate], place: int) -> Plot:
@@ -56,7 +50,6 @@ def _floor(known: Sequence[HopEstimate], place: int) -> Plot:
         points.append(drawn.with_columns(hop=pl.lit(_name(each))))
         lines.append(fitted.with_columns(hop=pl.lit(_name(each))))
     factor, unit = scaled(float(pl.concat(points).select(pl.col("rtt").max()).item()), "time")
-    alt = altair()
     color = _color([_name(each) for each in known])
     size = alt.X("size:Q", title="packet [B]", scale=alt.Scale(zero=False, nice=False))
     rtt = alt.Y("rtt:Q", title=f"round trip [{unit}]", scale=alt.Scale(zero=False))
@@ -99,7 +92,6 @@ def _added(known: Sequence[HopEstimate]) -> Plot:
     largest = data.select(pl.max_horizontal(pl.col("added").abs().max(), pl.col("fitted").abs().max())).item()
     factor, unit = scaled(float(largest) or 1.0, "time")
     data = data.with_columns(pl.col("added", "fitted") * factor)
-    alt = altair()
     color = _color([_name(each) for each in shown])
     size = alt.X("size:Q", title="packet [B]", scale=alt.Scale(zero=False, nice=False))
     base = alt.Chart(data).encode(x=size, color=color)
@@ -138,7 +130,6 @@ def _waiting(found: Characterization, known: Sequence[HopEstimate]) -> Plot:
     factor, unit = scaled(most, "time")
     data = data.filter(pl.col("waited") <= most).with_columns(pl.col("waited") * factor)
     names = [_name(each) for each in known[:_HOPS]]
-    alt = altair()
     points = (
         alt.Chart(data)
         .mark_point(filled=True, size=7, opacity=0.5)

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.plots.style import LIGHT, Plot, altair, finished, series_colors
+from weirlab.plots.style import LIGHT, Plot, alt, finished, series_color
 
 
 def phase_plot(table: pl.DataFrame, well_behaved: Sequence[str]) -> Plot:
@@ -48,7 +48,6 @@ def phase_plot(table: pl.DataFrame, well_behaved: Sequence[str]) -> Plot:
 
 
 def _row(table: pl.DataFrame, devices: Sequence[str], well_behaved: Sequence[str], name: str) -> Any:
-    alt = altair()
     dashes = [[1, 0] if device in well_behaved else [5, 3] for device in devices]
     base = alt.Chart(table).encode(
         x=alt.X(
@@ -57,7 +56,7 @@ def _row(table: pl.DataFrame, devices: Sequence[str], well_behaved: Sequence[str
             axis=alt.Axis(tickMinStep=1, format="d", tickCount=5),
             scale=alt.Scale(padding=12),
         ),
-        color=alt.Color("device:N", scale=alt.Scale(**series_colors(devices)), sort=list(devices)),
+        color=series_color("device", devices),
     )
     y = alt.Y(
         "relative:Q",

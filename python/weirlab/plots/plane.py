@@ -15,14 +15,14 @@ from itertools import pairwise
 import polars as pl
 
 from weirlab.plots.placing import Box, Piece, chained, clear_place
-from weirlab.plots.style import LEVELS, WIDTH, Plot, altair, finished, level_marks
+from weirlab.plots.style import LEVELS, WIDTH, Plot, alt, finished, level_marks
 
 HEIGHT = 420
 """Of a map, in pixels, axes excluded."""
 DARK, BRIGHT = "#10151c", "#fdfdfb"
 """Of texts and of the casing of lines."""
 STROKES = (("#f0541e", [1, 0]), ("#d65fc0", [9, 5]), ("#8b95a1", [2, 4]), ("#2a9fd8", [9, 4, 2, 4]))
-"""Colour and dashes of lines: of hues that the cells do not have, told apart without colour as well, and seen
+"""Colour and dashes of lines: of hues that the cells do not have, distinct without colour as well, and seen
 on light and dark pages."""
 TURN = 0.45
 """Above this part of the colours, which grow brighter, dark text is easier to read than bright text."""
@@ -101,7 +101,6 @@ def heat_map(
     frame, as low x, high x, low y, high y: the cells of all levels in between. Cells without a number stay
     empty.
     """
-    alt = altair()
     across, up = x.edges(), y.edges()
     drawn = [line for line in lines if any(len(piece) > 1 for piece in line.pieces)]
     numbers = [value for row in values for value in row if math.isfinite(value)]
@@ -179,7 +178,6 @@ def _lines(
 ) -> list[object]:
     if not lines:
         return []
-    alt = altair()
     rows = pl.DataFrame(
         [
             {"x": at[0], "y": at[1], "step": step, "piece": f"{line.label} {number}", "line": line.label}
@@ -220,7 +218,6 @@ def _frame(
     up: Sequence[float],
 ) -> list[object]:
     """A frame around the cells of some levels."""
-    alt = altair()
     ends = []
     for axis, edges, (low, high) in ((x, across, box[:2]), (y, up, box[2:])):
         inside = [place for place, level in enumerate(axis.levels) if low <= level <= high]
@@ -237,12 +234,16 @@ def _frame(
     ]
 
 
+_NUMBER_PX = 24
+
+
 def _numbers(
     cells: pl.DataFrame, x: AxisOf, y: AxisOf, across: Sequence[float], up: Sequence[float]
 ) -> list[object]:
     """The numbers in the cells, each with a faint halo where a line could not be avoided."""
-    alt = altair()
     layers = []
+    # On a narrow screen they would stand in one another; the pointer reads the values there.
+    seen = {"opacity": {"expr": f"width < {_NUMBER_PX} * {cells['at_x'].n_unique()} ? 0 : 1"}}
     for ink, halo in ((DARK, BRIGHT), (BRIGHT, DARK)):
         base = (
             alt.Chart(cells)
@@ -250,14 +251,15 @@ def _numbers(
             .encode(x=_position("text_x:Q", x, across), y=_position("text_y:Q", y, up), text="text:N")
         )
         behind = {"stroke": halo, "strokeWidth": 2.5, "strokeOpacity": 0.5, "strokeJoin": "round"}
-        layers += [base.mark_text(fontSize=11, color=halo, **behind), base.mark_text(fontSize=11, color=ink)]
+        layers += [base.mark_text(fontSize=11, color=halo, **behind, **seen)]
+        layers += [base.mark_text(fontSize=11, color=ink, **seen)]
     return layers
 
 
 def _places(
     texts: Mapping[tuple[int, int], str], x: AxisOf, y: AxisOf, lines: Sequence[Line]
 ) -> Mapping[tuple[int, int], tuple[float, float]]:
-    """Where the number of each cell (row, column) stands: at its levels, or beside lines that pass there."""
+    """Where the number of each cell (row, column) stands: at its levels, or next to lines that pass there."""
     across, up = [x.pixel(edge, WIDTH) for edge in x.edges()], [y.pixel(edge, HEIGHT) for edge in y.edges()]
     pieces: list[Piece] = [
         (first, second)
@@ -276,7 +278,6 @@ def _places(
 
 
 def _position(field: str, axis: AxisOf, edges: Sequence[float]) -> object:
-    alt = altair()
     kind = {"type": "log"} if axis.logarithmic else {}
     scale = alt.Scale(domain=[edges[0], edges[-1]], nice=False, zero=False, **kind)
     encoding: Mapping[str, type] = {"x": alt.X, "y": alt.Y}
@@ -288,7 +289,6 @@ def _position(field: str, axis: AxisOf, edges: Sequence[float]) -> object:
 
 
 def _scale(ends: tuple[float, float], middle: float | None) -> object:
-    alt = altair()
     if middle is None:
         return alt.Scale(scheme="viridis", domain=list(ends), clamp=True)
     reach = max(abs(ends[0] - middle), abs(ends[1] - middle))

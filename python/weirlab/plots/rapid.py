@@ -7,10 +7,12 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.plots.style import LIGHT, Plot, altair, finished, rule, scaled, series_colors
+from weirlab.plots.style import LIGHT, Plot, alt, finished, rule, scaled, series_color
 
 _MOST = 1500
 """Points that a plot shows; of more, every second, third, ..."""
+_FEW = 300
+"""Points that are drawn large."""
 _INTACT = 0.8
 """A stream is intact when this share of its gaps fits."""
 
@@ -45,14 +47,13 @@ def rapid_plots(
 
 
 def _x(title: str = "time [s]") -> Any:
-    return altair().X("t_s:Q", title=title, scale=altair().Scale(nice=False))
+    return alt.X("t_s:Q", title=title, scale=alt.Scale(nice=False))
 
 
 def _off(losses: pl.DataFrame) -> list[Any]:
     """Times without streams, as areas; nothing where there were none."""
     if losses.is_empty():
         return []
-    alt = altair()
     return [
         alt.Chart(losses.select("began_s", "ended_s"))
         .mark_rect(color=LIGHT["bad"], opacity=0.18)
@@ -64,13 +65,12 @@ _OFF_NOTE = "Red: times in which losses were repaired and no streams were sent."
 
 
 def _rates(rates: pl.DataFrame, losses: pl.DataFrame, link_bps: float) -> Plot:
-    alt = altair()
     width = pl.col("end_s") - pl.col("end_s").shift(1, fill_value=0.0)
     drawn = rates.select("end_s", "rate_bps", goodput_bps=pl.col("acked_bytes") * 8 / width)
     # A step goes back to the row before: the first interval needs one at its begin.
     drawn = pl.concat([drawn.head(1).with_columns(end_s=pl.lit(0.0)), drawn])
     factor, unit = scaled(link_bps, "rate")
-    names = {"goodput_bps": "goodput", "rate_bps": "mean rate asked for"}
+    names = {"goodput_bps": "goodput", "rate_bps": "requested mean rate"}
     rows = drawn.unpivot(list(names), index="end_s").select(
         t_s="end_s",
         rate=pl.col("value") * factor,
@@ -83,21 +83,20 @@ def _rates(rates: pl.DataFrame, losses: pl.DataFrame, link_bps: float) -> Plot:
         .encode(
             x=_x(),
             y=alt.Y("rate:Q", title=f"rate [{unit}]"),
-            color=alt.Color("what:N", scale=alt.Scale(**series_colors(order)), sort=order, title=None),
+            color=series_color("what", order, title=None),
         )
     )
     return finished(
         [alt.layer(*_off(losses), line, *rule(link_bps * factor, "link"))],
         name="rate",
         title="Goodput, and the mean rate of the streams",
-        description="Bytes acknowledged in each interval as a rate, and the rate that the sender asked for, "
+        description="Bytes acknowledged in each interval as a rate, and the requested rate, "
         "until the end of the sending.",
         note=_OFF_NOTE if not losses.is_empty() else "",
     )
 
 
 def _estimates(streams: pl.DataFrame, losses: pl.DataFrame, link_bps: float) -> Plot:
-    alt = altair()
     drawn = streams.gather_every(max(1, streams.height // _MOST))
     factor, unit = scaled(link_bps, "rate")
     order = ["excursion", "no excursion"]
@@ -108,11 +107,11 @@ def _estimates(streams: pl.DataFrame, losses: pl.DataFrame, link_bps: float) -> 
     )
     points = (
         alt.Chart(rows)
-        .mark_point(filled=True, size=14, opacity=0.7)
+        .mark_point(filled=True, size=_size(rows), opacity=0.7)
         .encode(
             x=_x(),
             y=alt.Y("rate:Q", title=f"available bandwidth [{unit}]"),
-            color=alt.Color("seen:N", scale=alt.Scale(**series_colors(order)), sort=order, title=None),
+            color=series_color("seen", order, title=None),
         )
     )
     notes = [_OFF_NOTE] if not losses.is_empty() else []
@@ -127,15 +126,19 @@ def _estimates(streams: pl.DataFrame, losses: pl.DataFrame, link_bps: float) -> 
     )
 
 
+def _size(rows: pl.DataFrame) -> int:
+    """Of points: few are seen on their own, many as a cloud."""
+    return 36 if rows.height <= _FEW else 12
+
+
 def _fitting(streams: pl.DataFrame) -> Plot:
-    alt = altair()
     drawn = streams.gather_every(max(1, streams.height // _MOST))
     rows = drawn.select(t_s="start_s", share=100 * pl.col("fitting_gaps") / (pl.col("packets") - 1))
     points = (
         alt.Chart(rows)
-        .mark_point(filled=True, size=14, opacity=0.6, color=LIGHT["blue"])
+        .mark_point(filled=True, size=_size(rows), opacity=0.6, color=LIGHT["blue"])
         .encode(
-            x=_x("begin of the stream [s]"),
+            x=_x("start of the stream [s]"),
             y=alt.Y("share:Q", title="gaps that fit [%]", scale=alt.Scale(domain=[0, 100])),
         )
     )
@@ -144,13 +147,12 @@ def _fitting(streams: pl.DataFrame) -> Plot:
         name="streams",
         title="How streams left",
         description="Of each stream, the share of the gaps that were achieved within a quarter.",
-        note="A gap fits when it was achieved within a quarter of what was asked for.",
+        note="A gap fits when it was within a quarter of the requested one.",
     )
 
 
 def _gaps(packets: pl.DataFrame) -> Plot:
     """Gaps asked for and achieved, of packets that follow each other in a stream."""
-    alt = altair()
     ordered = packets.sort("stream", "place")
     follows = (pl.col("stream") == pl.col("stream").shift(1)) & (
         pl.col("place") == pl.col("place").shift(1) + 1
@@ -168,22 +170,21 @@ def _gaps(packets: pl.DataFrame) -> Plot:
         color=LIGHT["muted"], strokeDash=[4, 3], strokeWidth=1
     )
     points = alt.Chart(drawn.drop("follows")).mark_point(
-        filled=True, size=10, opacity=0.5, color=LIGHT["blue"]
+        filled=True, size=_size(drawn), opacity=0.5, color=LIGHT["blue"]
     )
-    x = alt.X("due_us:Q", title="gap asked for [µs]", scale=log)
+    x = alt.X("due_us:Q", title="requested gap [µs]", scale=log)
     y = alt.Y("left_us:Q", title="gap achieved [µs]", scale=log)
     return finished(
         [alt.layer(points.encode(x=x, y=y), same.encode(x=x, y=y))],
         name="gaps",
-        title="Gaps achieved against gaps asked for",
-        description="Each gap between two packets of a stream: achieved against asked for.",
+        title="Achieved against requested gaps",
+        description="Each gap between two packets of a stream: achieved against requested.",
         height=320,
         note=f"{drawn.height} of {gaps.height} gaps." if drawn.height < gaps.height else "",
     )
 
 
 def _round_trips(rates: pl.DataFrame) -> Plot:
-    alt = altair()
     known = rates.filter(pl.col("smoothed_rtt_s").is_not_null())
     factor, unit = scaled(float(known.select(pl.col("smoothed_rtt_s").max()).item()) * 1e12, "time")
     rows = known.select(t_s="end_s", rtt=pl.col("smoothed_rtt_s") * 1e12 * factor)

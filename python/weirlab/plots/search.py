@@ -1,7 +1,7 @@
 """Plots of a search: trials and bounds over time, and loss against load.
 
 Loads are sums over all directions. A trial is a bar as long as the trial took; shape and colour of its
-mark tell which goals it met.
+mark show which goals it met.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.plots.style import LIGHT, WIDTH, Plot, altair, finished, rule, scaled
+from weirlab.plots.style import LIGHT, WIDTH, Plot, alt, finished, rule, scaled
 from weirlab.searches.base import GoalResult, SearchGoal, SearchState
 from weirlab.searches.controlled import OFFER_TOLERANCE
 from weirlab.testbed.base import Trial
@@ -135,7 +135,6 @@ def loss_plots(trials: Sequence[Trial], results: Sequence[GoalResult]) -> list[P
             note += f" {table.height - near.height} of {table.height} trials lie outside of this plot."
             table = near
     highest = max(0.01, float(table.select(pl.col("loss").max()).item()))
-    alt = altair()
     layers = [
         layer
         for goal in goals
@@ -177,7 +176,6 @@ def _progress(
     window: tuple[float, float] | None,
     until_s: float | None = None,
 ) -> Any:
-    alt = altair()
     highest = float(table.select(pl.col("load").max()).item())
     low, high = (0.0, highest * 1.06) if window is None else window
     y = alt.Y("load:Q", title=f"load [{unit}]", scale=alt.Scale(domain=[low, high], nice=False))
@@ -226,7 +224,6 @@ def _progress(
 
 def _goal_labels(bounds: pl.DataFrame, goals: Sequence[SearchGoal], low: float, high: float) -> list[Any]:
     """Names of the goals behind the ends of their lower bounds, moved apart where they would overlap."""
-    alt = altair()
     apart = (high - low) * 15 / HEIGHT
     ends = []
     for place, goal in enumerate(goals):
@@ -248,7 +245,6 @@ def _goal_labels(bounds: pl.DataFrame, goals: Sequence[SearchGoal], low: float, 
 
 def _marks(table: pl.DataFrame) -> Mapping[str, object]:
     """Colour and shape by outcome, the same in every plot."""
-    alt = altair()
     seen = set(table.get_column("outcome"))
     order = [each for each in ("no loss", "meets every goal") if each in seen]
     order += sorted(each for each in seen if each.startswith("meets") and each not in order)

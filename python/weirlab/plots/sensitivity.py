@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from weirlab.plots.style import LIGHT, Plot, altair, finished, series_colors
+from weirlab.plots.style import LIGHT, Plot, alt, finished, legend_of, series_color
 
 SERIES = 6
 """Most combinations in one plot."""
@@ -68,7 +68,6 @@ def sensitivity_plots(table: pl.DataFrame, kind: str, by: Sequence[str]) -> list
 
 
 def _plot(measure: str, rows: pl.DataFrame, kind: str, shown: Shown) -> Plot:
-    alt = altair()
     names = rows.get_column("series").unique(maintain_order=True).to_list()
     note = shown.note
     if len(names) > SERIES:
@@ -88,12 +87,7 @@ def _plot(measure: str, rows: pl.DataFrame, kind: str, shown: Shown) -> Plot:
     several = len(names) > 1
     base = alt.Chart(rows).encode(
         y=alt.Y("name:N", title=None, sort=order, scale=alt.Scale(paddingInner=0.35)),
-        color=alt.Color(
-            "series:N",
-            scale=alt.Scale(**series_colors(names)),
-            sort=names,
-            legend=alt.Legend(symbolOpacity=1) if several else None,
-        ),
+        color=series_color("series", names, legend=legend_of(names)),
     )
     if several:
         base = base.encode(yOffset=alt.YOffset("series:N", sort=names, scale=alt.Scale(paddingOuter=0.4)))

@@ -17,11 +17,12 @@ from weirlab.plots.style import (
     LIGHT,
     WIDTH,
     Plot,
-    altair,
+    alt,
     finished,
+    legend_of,
     level_marks,
     scaled,
-    series_colors,
+    series_color,
 )
 from weirlab.stats import mean_interval
 
@@ -31,6 +32,8 @@ PLANES = 12
 """Most planes of one study."""
 SERIES = 6
 """Most series side by side, as many as there are colours; more factors make panels below each other."""
+_DWARFS = 8
+"""How many times as long as means lie apart intervals are that leave nothing of the means to see."""
 PANELS = 6
 """Most panels of one plot."""
 WIDE = 10
@@ -38,13 +41,16 @@ WIDE = 10
 _KINDS = {"ps": "time", "B": "bytes", "bit/s": "rate"}
 
 
-def effect_plots(points: pl.DataFrame, measures: pl.DataFrame, factors: Sequence[str]) -> list[Plot]:
+def effect_plots(
+    points: pl.DataFrame, measures: pl.DataFrame, factors: Sequence[str], *, zero: bool = False
+) -> list[Plot]:
     """One plot per measure: means with their 95 % intervals. Rows of ``measures`` whose column ``irregular``
     holds, where there is one, have their point ringed.
 
     The factor with most levels stands on the horizontal axis, the others make up the series. Where that would
     be more than six, one factor makes up the series, and each combination of the others has a panel of its
-    own, six to a plot. With numbers as levels, units included, the axis is to scale.
+    own, six to a plot. With numbers as levels, units included, the axis is to scale. ``zero`` has every
+    picture show 0, which differences are compared with.
     """
     if measures.is_empty() or not factors:
         return []
@@ -62,7 +68,7 @@ def effect_plots(points: pl.DataFrame, measures: pl.DataFrame, factors: Sequence
         for place in range(0, len(panels), PANELS):
             shown = rows.filter(pl.col("panel").is_in(panels[place : place + PANELS]))
             suffix = "" if len(panels) <= PANELS else f"-{place // PANELS + 1}"
-            plots.append(_plot(str(name), shown, across, others, _order(points, across), suffix))
+            plots.append(_plot(str(name), shown, across, others, _order(points, across), suffix, zero))
     return plots
 
 
@@ -201,7 +207,13 @@ def _means(rows: pl.DataFrame, unit: str) -> pl.DataFrame:
 
 
 def _plot(
-    name: str, rows: pl.DataFrame, across: str, others: Sequence[str], order: Sequence[str], suffix: str
+    name: str,
+    rows: pl.DataFrame,
+    across: str,
+    others: Sequence[str],
+    order: Sequence[str],
+    suffix: str,
+    zero: bool,
 ) -> Plot:
     notes = []
     if rows.get_column("count").max() != 1:
@@ -217,7 +229,7 @@ def _plot(
         rows = rows.with_columns(x=pl.col("level").replace_strict(amounts, return_dtype=pl.Float64))
     panels = rows.get_column("panel").unique(maintain_order=True).to_list()
     names = rows.get_column("series").unique(maintain_order=True).to_list()
-    ends, cut = _ends(rows)
+    ends, cut = _ends(rows, zero=zero)
     if cut:
         notes.append("Bars that reach the edge of the picture are longer than drawn.")
     charts = []
@@ -228,7 +240,7 @@ def _plot(
             order,
             f"{name} [{rows.item(0, 'unit')}]" if rows.item(0, "unit") else name,
             axis_title(across, axis_unit) if panel == panels[-1] else None,
-            ends if cut or len(panels) > 1 else None,
+            ends if cut or zero or len(panels) > 1 else None,
         )
         charts.append(chart.properties(title=panel) if panel else chart)
     by = f", by {' and '.join(other.rsplit('.', 1)[-1] for other in others)}" if others else ""
@@ -250,7 +262,6 @@ def _panel(
     ends: tuple[float, float] | None,
 ) -> Any:
     """Points, intervals and, over numbers, lines: a colour and a shape for each of the series ``names``."""
-    alt = altair()
     to_scale = "x" in rows.columns
     if to_scale:
         x = alt.X("x:Q", title=x_title, **_across(sorted(_amounts(order)[0].values())))
@@ -259,8 +270,8 @@ def _panel(
         x = alt.X("level:N", title=x_title, sort=list(order), axis=axis, scale=alt.Scale(padding=0.3))
     y_scale = alt.Scale(zero=_near_zero(rows)) if ends is None else alt.Scale(domain=list(ends), nice=False)
     y = alt.Y("low:Q", title=y_title, scale=y_scale)
-    legend = alt.Legend(symbolOpacity=1, columns=_columns(names)) if len(names) > 1 else None
-    color = alt.Color("series:N", scale=alt.Scale(**series_colors(names)), sort=list(names), legend=legend)
+    legend = legend_of(names, columns=_columns(names))
+    color = series_color("series", names, legend=legend)
     shape = alt.Shape("series:N", scale=alt.Scale(domain=list(names)), sort=list(names), legend=None)
     base = alt.Chart(rows).encode(x=x, color=color)
     if not to_scale and len(names) > 1:
@@ -286,28 +297,32 @@ def _panel(
 
 def _across(levels: Sequence[float]) -> Mapping[str, object]:
     """Scale and axis of growing levels: logarithmic, with a mark at each, where they lie far apart."""
-    alt = altair()
     if levels[0] <= 0 or levels[-1] < WIDE * levels[0]:
-        return {"scale": alt.Scale(zero=False)}
+        room = 0.03 * (levels[-1] - levels[0])  # the marks at the ends are seen whole
+        ends = {"domain": [levels[0] - room, levels[-1] + room], "nice": False} if room else {}
+        return {"scale": alt.Scale(zero=False, **ends)}
     room = (levels[-1] / levels[0]) ** 0.02
     scale = alt.Scale(type="log", domain=[levels[0] / room, levels[-1] * room], nice=False)
     return {"scale": scale, "axis": alt.Axis(format=LEVELS, **level_marks(levels))}
 
 
 def _columns(names: Sequence[str]) -> int:
-    """How many entries of a legend fit beside each other."""
+    """How many entries of a legend fit next to each other."""
     return max(1, int(WIDTH / (7.0 * max(map(len, names)) + 45.0)))
 
 
-def _ends(rows: pl.DataFrame) -> tuple[tuple[float, float], bool]:
+def _ends(rows: pl.DataFrame, *, zero: bool) -> tuple[tuple[float, float], bool]:
     """Where a vertical axis begins and ends, and whether it cuts off intervals: of two replicates they can be
     many times as long as all means lie apart."""
     means, lows, highs = (rows.get_column(name).drop_nulls().to_list() for name in ("mean", "low", "high"))
-    least, most, low, high = min(means), max(means), min(lows), max(highs)
+    seen = [0.0] * zero
+    least, most = min(means + seen), max(means + seen)
+    low, high = min(lows + seen), max(highs + seen)
     room = most - least
     if not room > 0:
-        return (low, high), False
-    ends = (max(low, least - room / 4), min(high, most + room / 4))
+        return ((low, high) if high > low else (low - 1.0, high + 1.0)), False
+    dwarfed = high - low > _DWARFS * room
+    ends = (max(low, least - room / 4), min(high, most + room / 4)) if dwarfed else (low, high)
     margin = 0.04 * (ends[1] - ends[0])
     return (ends[0] - margin, ends[1] + margin), low < ends[0] or high > ends[1]
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from weirlab.foreign import optional
+from weirlab.heavy import Lazy
 from weirlab.plots.interactive import Spec, interactive, mended, ranges, x_title
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ LIGHT: Mapping[str, str] = {
     "middling": "#c58600",
     "bad": "#c9342a",
 }
-"""Colours by role. In their order, series colours are told apart with the common kinds of colour blindness;
+"""Colours by role. In their order, series colours are distinct with the common kinds of colour blindness;
 outcomes differ in shape too."""
 
 DARK: Mapping[str, str] = {
@@ -158,6 +159,21 @@ def altair() -> ModuleType:
     return found
 
 
+alt: Any = Lazy(altair)
+"""The same, loaded when first used."""
+
+
+def series_color(column: str, names: Sequence[str], **options: object) -> Any:
+    """Colour by a column of names: see `series_colors`; `options` are those of `alt.Color`."""
+    scale = alt.Scale(**series_colors(names))
+    return alt.Color(f"{column}:N", scale=scale, sort=list(names), **options)
+
+
+def legend_of(names: Sequence[str], **options: object) -> Any:
+    """The legend of some names; None of a single one."""
+    return alt.Legend(symbolOpacity=1, **options) if len(names) > 1 else None
+
+
 def series_colors(names: Sequence[str]) -> dict[str, list[str]]:
     """Domain and range of a colour scale: the same name keeps its colour in all plots of one report."""
     return {
@@ -219,7 +235,7 @@ def finished(
     """Put charts below each other and give them size and style. Several rows are lower than a single one."""
     height = height if len(rows) == 1 else max(80, min(height, 480 // len(rows)))
     sized = [chart.properties(width=WIDTH, height=height) for chart in rows]
-    chart = sized[0] if len(sized) == 1 else altair().vconcat(*sized, spacing=12)
+    chart = sized[0] if len(sized) == 1 else alt.vconcat(*sized, spacing=12)
     return Plot(name, title, description, chart, note)
 
 
@@ -229,7 +245,7 @@ LEVELS = ".6~r"
 
 
 def level_marks(levels: Sequence[float]) -> Mapping[str, object]:
-    """What an axis is told to have a mark with a text at each of its levels, where they are few: without
+    """What makes an axis have a mark with a text at each of its levels, where they are few: without
     their number it leaves out every other one. Texts that would stand in one another are left out."""
     if len(levels) > MOST_MARKS:
         return {}
@@ -243,7 +259,6 @@ def level_marks(levels: Sequence[float]) -> Mapping[str, object]:
 def rule(value: float, text: str, *, beside: bool = False) -> list[Any]:
     """A dashed horizontal line with its meaning above the right end, or `beside` the plot where curves would
     cross it."""
-    alt = altair()
     chart = alt.Chart(pl.DataFrame({"y": [value], "text": [text]})).encode(y="y:Q")
     place = (
         {"align": "left", "baseline": "middle", "dx": 5, "lineBreak": "\n"}
@@ -259,7 +274,8 @@ def rule(value: float, text: str, *, beside: bool = False) -> list[Any]:
 def scaled(largest: float, kind: str) -> tuple[float, str]:
     """Factor and unit that bring `largest`, given in the base unit of `kind`, to a readable size.
 
-    Kinds: `time` (from ps), `bytes`, `rate` (from bit/s), `frame_rate` (from frames/s). No time at all, and
+    Kinds: `time` (from ps), `bytes`, `rate` (from bit/s), `frame_rate` (from frames/s), `share`
+    (from 1). No time at all, and
     none that is known, is given in s.
     """
     ladder = _LADDERS[kind]
@@ -276,6 +292,7 @@ _LADDERS: Mapping[str, Sequence[tuple[float, str]]] = {
     "time": ((1e12, "s"), (1e9, "ms"), (1e6, "µs"), (1e3, "ns"), (1.0, "ps")),
     "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
     "rate": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
+    "share": ((1e-2, "%"),),
     "frame_rate": ((1e6, "Mframe/s"), (1e3, "kframe/s"), (1.0, "frame/s")),
 }
 
@@ -297,6 +314,7 @@ _CONFIG: Spec = {
         "tickColor": LIGHT["muted"],
         "tickSize": 4,
         "tickCount": 8,
+        "labelSeparation": 5,
     },
     "axisY": {"domain": False, "ticks": False, "labelPadding": 6, "tickCount": 5},
     "axisX": {"grid": False},
@@ -336,7 +354,7 @@ def described(svg: str, title: str, description: str) -> str:
 
 def vl_version() -> str:
     """The version of Vega-Lite that altair writes, as the converter names it."""
-    return ".".join(str(altair().SCHEMA_VERSION).lstrip("v").split(".")[:2])
+    return ".".join(str(alt.SCHEMA_VERSION).lstrip("v").split(".")[:2])
 
 
 def converter() -> ModuleType:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.plots.style import LIGHT, Plot, altair, finished, scaled, series_colors
+from weirlab.plots.style import LIGHT, Plot, alt, finished, scaled, series_color
 from weirlab.traces import Trace
 
 FLOWS = 6
@@ -55,13 +55,7 @@ def _named(rows: pl.DataFrame, names: dict[int, str]) -> pl.DataFrame:
 
 
 def _color(names: Sequence[str]) -> Any:
-    alt = altair()
-    return alt.Color(
-        "name:N",
-        scale=alt.Scale(**series_colors(names)),
-        sort=list(names),
-        legend=alt.Legend(columns=2, labelLimit=400),
-    )
+    return series_color("name", names, legend=alt.Legend(columns=2, labelLimit=400))
 
 
 def _throughput(trace: Trace, names: dict[int, str]) -> Plot:
@@ -88,7 +82,6 @@ def _throughput(trace: Trace, names: dict[int, str]) -> Plot:
     data = rows.select(
         "name", t=pl.col("t_ps") / 1e12 - trace.every_ps / 2e12, wire=wire * factor, goodput=good * factor
     )
-    alt = altair()
     order = list(names.values())
     base = alt.Chart(data).encode(
         x=alt.X("t:Q", title="time [s]", scale=alt.Scale(nice=False, zero=False)), color=_color(order)
@@ -121,7 +114,6 @@ def _round_trips(trace: Trace, names: dict[int, str]) -> Plot | None:
         high=pl.col("rtt_max_ps") * factor,
         mean=pl.col("rtt_sum_ps") / pl.col("rtts") * factor,
     )
-    alt = altair()
     order = [name for name in names.values() if name in set(data.get_column("name"))]
     base = alt.Chart(data).encode(
         x=alt.X("t:Q", title="time [s]", scale=alt.Scale(nice=False, zero=False)), color=_color(order)
@@ -158,7 +150,6 @@ def sequence_plot(trace: Trace, flow: int, name: str) -> Plot:
     start_ps, end_ps = drawn.item(0, "t_ps"), drawn.item(drawn.height - 1, "t_ps")
     factor, unit = scaled(float(drawn.select(pl.col("seq").max()).item() or 1.0), "bytes")
     data = drawn.select(t=pl.col("t_ps") / 1e12, seq=pl.col("seq") * factor, kind="name")
-    alt = altair()
     kinds = [kind for kind in _KIND_COLORS if kind in set(data.get_column("kind"))]
     colors = [LIGHT[_KIND_COLORS[kind]] for kind in kinds]
     time_scale = alt.Scale(nice=False, zero=False)
@@ -208,7 +199,6 @@ def _gap_sequence(trace: Trace, flow: int) -> Plot | None:
     factor, unit = scaled(float(gaps.select(pl.col("gap").median()).item()) or 1.0, "time")
     data = gaps.select("number", gap=pl.col("gap") * factor)
     logarithmic = largest > 30 * float(gaps.select(pl.col("gap").median()).item() or 1.0)
-    alt = altair()
     chart = (
         alt.Chart(data.filter(pl.col("gap") > 0))
         .mark_point(filled=True, size=14, opacity=0.9, color=LIGHT["blue"])
@@ -247,7 +237,6 @@ def _gap_distribution(trace: Trace, names: dict[int, str]) -> Plot | None:
     )
     factor, unit = scaled(float(rows.select(pl.col("middle").median()).item()) or 1.0, "time")
     data = rows.filter(pl.col("middle") > 0).select("name", "share", gap=pl.col("middle") * factor)
-    alt = altair()
     order = [name for name in names.values() if name in set(data.get_column("name"))]
     chart = (
         alt.Chart(data)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from weirlab.plots.style import Plot
     from weirlab.report.page import Page
 
-__all__ = ["Report", "page_of", "require_packages", "write_comparison", "write_report"]
-
 
 @dataclass(frozen=True)
 class Report:

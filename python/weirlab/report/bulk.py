@@ -26,6 +26,7 @@ from weirlab.report.page import (
     Text,
     figure,
     fixed,
+    heads,
     number,
     percent,
 )
@@ -120,8 +121,7 @@ def _label(levels: Mapping[str, str]) -> str:
 
 
 def _factor_columns(found: Sequence[PointSummary]) -> list[Column]:
-    """A column for each factor, called as shortly as tells them apart: the whole path would take the width of
-    a page."""
+    """A column for each factor, by its shortest distinct name: whole paths are as wide as a page."""
     factors = [factor.split(".") for factor in (found[0].levels if found else [])]
     most = max((len(parts) for parts in factors), default=1)
     for length in range(1, most + 1):
@@ -165,11 +165,10 @@ def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Tab
         Column("measured"),
         *(Column(f"all loads, {way}", "Mbit/s") for way in ways),
         Column(f"goodput of {first}" if first else "goodput", "Mbit/s"),
-        Column("IQR", "Mbit/s"),
-        Column("loaded RTT", "ms, min / mean"),
-        Column("unloaded RTT", "ms, min / mean"),
-        Column("dRTT", "ms"),
-        Column("lost pings", "loaded / unloaded"),
+        *heads(
+            "IQR [Mbit/s] | loaded RTT [ms, min / mean] | unloaded RTT [ms, min / mean] | "
+            "dRTT [ms] | lost pings [loaded / unloaded]"
+        ),
     ]
     rows = [
         [
@@ -193,12 +192,10 @@ def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Tab
     )
     columns = [
         *factors,
-        Column("window", "kB"),
-        Column("Jain"),
-        Column("CPU of sender", "%"),
-        Column("of receiver", "%"),
-        Column("degraded", "measurements"),
-        Column("disturbed", "measurements"),
+        *heads(
+            "window [kB] | Jain | CPU of sender [%] | of receiver [%] | degraded [measurements] | "
+            "disturbed [measurements]"
+        ),
     ]
     rows = [
         [
@@ -221,16 +218,13 @@ def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Tab
 
 
 def _latency_table(found: list[PointSummary]) -> Table:
-    """What a test of the RRUL kind tells, of each point."""
+    """What a test of the RRUL kind reports, of each point."""
     columns = [
         *_factor_columns(found),
-        Column("goodput", "Mbit/s"),
-        Column("Jain"),
-        Column("induced", "ms"),
-        Column("95 %", "ms"),
-        Column("99 %", "ms"),
-        Column("round trips per minute", "loaded / unloaded"),
-        Column("of loaded connections", "1/min"),
+        *heads(
+            "goodput [Mbit/s] | Jain | induced [ms] | 95 % [ms] | 99 % [ms] | "
+            "round trips per minute [loaded / unloaded] | of loaded connections [1/min]"
+        ),
     ]
     rows = [
         [
@@ -258,17 +252,10 @@ def loads_table(found: list[PointSummary]) -> Table | None:
     """Each load of the points that have several at a time; None where none has."""
     if not any(each.loads for each in found):
         return None
-    columns = [Column(factor, numeric=False) for factor in found[0].levels] + [
-        Column("traffic", numeric=False),
-        Column("goes", numeric=False),
-        Column("streams"),
-        Column("measured"),
-        Column("goodput", "Mbit/s"),
-        Column("IQR", "Mbit/s"),
-        Column("offered", "Mbit/s"),
-        Column("lost"),
-        Column("jitter", "ms"),
-    ]
+    columns = [Column(factor, numeric=False) for factor in found[0].levels] + heads(
+        "traffic: | goes: | streams | measured | goodput [Mbit/s] | IQR [Mbit/s] | "
+        "offered [Mbit/s] | lost | jitter [ms]"
+    )
     rows = [
         [
             *each.levels.values(),
@@ -299,14 +286,7 @@ def delays_table(found: list[PointSummary]) -> Table | None:
         return None
     columns = [
         *_factor_columns(found),
-        Column("goes", numeric=False),
-        Column("load", numeric=False),
-        Column("packets"),
-        Column("lost"),
-        Column("least", "ms"),
-        Column("median", "ms"),
-        Column("99 %", "ms"),
-        Column("jitter", "ms"),
+        *heads("goes: | load: | packets | lost | least [ms] | median [ms] | 99 % [ms] | jitter [ms]"),
     ]
     rows = [
         [
@@ -343,12 +323,10 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
         *_factor_columns(found),
         Column("handshake", "ms"),
         *([Column("TLS", "ms")] if tls else []),
-        Column("answer", "ms"),
-        Column("unloaded", "ms, in this order"),
-        Column("lost"),
-        Column("on new connections", "1/min, loaded / unloaded"),
-        Column("of loaded connections", "1/min"),
-        Column("RPM"),
+        *heads(
+            "answer [ms] | unloaded [ms, in this order] | lost | "
+            "on new connections [1/min, loaded / unloaded] | of loaded connections [1/min] | RPM"
+        ),
     ]
     rows = [
         [
@@ -373,11 +351,10 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
     ]
     note = (
         f"Of HTTP requests {'over' if tls else 'without'} TLS, each on a new connection, that were answered "
-        "in the last four seconds beside a transfer: means up to the 95th percentile of handshakes"
-        f"{', of TLS handshakes' if tls else ''} and of answers, and 60 s over the mean of these. "
-        "RPM: the mean of that and of 60 s over what the TCP of the loaded connections saw. "
-        "Medians over the cycles, so that the parts need not give the whole; of loaded connections: of all "
-        "cycles together."
+        "in the last four seconds of a transfer: means up to the 95th percentile of handshakes"
+        f"{', of TLS handshakes' if tls else ''} and of answers, and 60 s over the mean of these. RPM: the "
+        "mean of that and of 60 s over what the TCP of the loaded connections saw. Medians over the cycles, "
+        "so that the parts need not give the whole; of loaded connections: of all cycles together."
     )
     return Table("Responsiveness under load", columns, rows, note=note)
 
@@ -429,10 +406,9 @@ def _drift_texts(advice: Advice) -> list[str]:
     word, more = ("slower", "less") if found.change < 0 else ("faster", "more")
     low, high = sorted(abs(100 * end) for end in (found.low, found.high))
     return [
-        "The transfers have not settled: after the start, streams are "
-        f"{abs(100 * found.change):.0f} % {word} in the second half than in the first ({low:.0f} to "
-        f"{high:.0f} %). Longer transfers carry {more}: try {found.try_s:g} s (--for {found.try_s:g}s, or "
-        "'for' in a file)."
+        f"The transfers have not settled: after the start, streams are {abs(100 * found.change):.0f} % "
+        f"{word} in the second half than in the first ({low:.0f} to {high:.0f} %). Longer transfers carry "
+        f"{more}: try {found.try_s:g} s (--for {found.try_s:g}s, or 'for' in a file)."
     ]
 
 
@@ -453,7 +429,7 @@ def _edge_texts(advice: Advice) -> list[str]:
 
 
 def _certainty_text(advice: Advice) -> str:
-    """How sure the choice is, where cycles and points tell that."""
+    """How sure the choice is, where cycles and points show that."""
     same = all(
         len({value for value in values if math.isfinite(value)}) == 1
         for each in advice.alternatives
@@ -469,7 +445,7 @@ def _certainty_text(advice: Advice) -> str:
             "windows or congestion controls (--streams 1,4,16)."
         )
     if same:
-        return f"{sure}; nor does it that all draws of cycles make the same choice."
+        return f"{sure}, and it says nothing that all draws of cycles make the same choice."
     return f"The same choice in {advice.certainty:.0%} of the draws of cycles; intervals hold 95 % of them."
 
 

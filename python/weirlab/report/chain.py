@@ -148,7 +148,7 @@ def capture_picture(trace: Trace) -> Network | None:
     )
 
 
-def campaign_picture(scenario: Scenario) -> Network | None:
+def campaign_picture(scenario: Scenario, title: str = "The path that was measured") -> Network | None:
     """The lines of the path that a campaign emulates or simulates; None where it measures real hosts."""
     hops: Any = getattr(scenario.testbed, "hops", None)
     if not hops:
@@ -165,8 +165,8 @@ def campaign_picture(scenario: Scenario) -> Network | None:
     inner = [Stop(name, "switch") for name in names[1:]]
     stops = [Stop("sender", "sender"), *inner, Stop("receiver", "receiver")]
     return chain(
-        "The path that was measured",
-        "Forward direction: rate above a link, delay below it. The whole description stands under Scenario.",
+        title,
+        "Forward direction: rate above a link, delay below it. The whole description is under Scenario.",
         stops,
         links,
     )

@@ -27,6 +27,7 @@ from weirlab.report.page import (
     Text,
     figure,
     half_width_text,
+    heads,
     mean_text,
     number,
 )
@@ -58,14 +59,9 @@ def difference_table(results: Sequence[Compared], found: Sequence[tuple[Compared
     columns = [
         *([Column("result", numeric=False)] if several else []),
         *([Column("point", numeric=False)] if points else []),
-        Column("quantity", numeric=False),
-        Column("verdict", numeric=False),
+        *heads("quantity: | verdict:"),
         Column("change [%]"),
-        Column("before"),
-        Column("after"),
-        Column("unit", numeric=False),
-        Column("change"),
-        Column("95 % interval"),
+        *heads("before | after | unit: | change | 95 % interval"),
     ]
     rows = []
     for other, each in found:
@@ -91,7 +87,7 @@ def difference_table(results: Sequence[Compared], found: Sequence[tuple[Compared
 
 def setting_table(results: Sequence[Compared], found: Sequence[Setting]) -> Table:
     """What differs besides: a row for each field and fact, a column for each result."""
-    columns = [Column("what", numeric=False), Column("of", numeric=False)]
+    columns = heads("what: | of:")
     columns += [Column(result.name, numeric=False) for result in results]
     return Table("What differs", columns, [[each.name, each.of, *each.values] for each in found])
 
@@ -114,8 +110,8 @@ def comparison_sentences(
         by = f" {number(100 * abs(most.relative), 3)} %" if math.isfinite(most.relative) else ""
         more = "higher" if most.change > 0 else "lower"
         sentences.append(
-            f"{len(clear)} of {total} quantities changed; the most: {most.after.name}{where} is{by} {more} "
-            f"in {other.name} than in {results[0].name}."
+            f"{len(clear)} of {total} quantities changed, most of all {most.after.name}{where}, which "
+            f"is{by} {more} in {other.name} than in {results[0].name}."
         )
     elif exact == total:
         sentences.append(f"Nothing changed: all {total} quantities are the same.")

@@ -12,7 +12,7 @@ from weirlab.campaigns import Campaign, summaries
 from weirlab.campaigns.tables import INTERVALS, measurement_table
 from weirlab.plots.bulk import bulk_plots, round_trips_plot
 from weirlab.plots.style import Plot
-from weirlab.report.page import Block, Column, Table, fixed
+from weirlab.report.page import Block, Table, fixed, heads
 
 _OF_ALL = ("distribution-", "predictability-", "cpu-")
 """Plots that put all measurements together, of whatever campaign."""
@@ -49,16 +49,10 @@ def campaign_blocks(names: Sequence[str], campaigns: Sequence[Campaign]) -> tupl
 
 def _points(names: Sequence[str], campaigns: Sequence[Campaign]) -> Table:
     """A row for each point of each campaign."""
-    columns = [
-        Column("campaign", numeric=False),
-        Column("point", numeric=False),
-        Column("measured"),
-        Column("goodput", "Mbit/s"),
-        Column("IQR", "Mbit/s"),
-        Column("loaded RTT", "ms, mean / 99 %"),
-        Column("dRTT", "ms"),
-        Column("Jain"),
-    ]
+    columns = heads(
+        "campaign: | point: | measured | goodput [Mbit/s] | IQR [Mbit/s] | "
+        "loaded RTT [ms, mean / 99 %] | dRTT [ms] | Jain"
+    )
     rows = [
         [
             name,
@@ -79,13 +73,7 @@ def _points(names: Sequence[str], campaigns: Sequence[Campaign]) -> Table:
 
 def _ratios(names: Sequence[str], campaigns: Sequence[Campaign]) -> Table | None:
     """Goodput of each further campaign over that of the first, where factors have the same levels."""
-    columns = [
-        Column("campaign", numeric=False),
-        Column("point", numeric=False),
-        Column("goodput, times"),
-        Column("interval", "95 %"),
-        Column("dRTT", "ms more"),
-    ]
+    columns = heads("campaign: | point: | goodput, times | interval [95 %] | dRTT [ms more]")
     first = {
         frozenset(point.levels.items()): (place, point) for place, point in enumerate(summaries(campaigns[0]))
     }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from weirlab.records import Records
-from weirlab.report.page import Block, Callout, Column, Section, Table, Text, number, percent
+from weirlab.report.page import Block, Callout, Section, Table, Text, heads, number, percent
 from weirlab.traces import diagnose_records
 
 _CAUSES = {
@@ -40,44 +43,24 @@ def _connections(records: Records) -> Table:
         .sort("delivered_bytes", descending=True)
     )
     end_ps = dict(records["runs"].select("replicate", "end_ps").iter_rows())
-    reported = []
-    for row in rows.head(_MOST).iter_rows(named=True):
+
+    def goodput(row: Mapping[str, Any]) -> str:
         # A connection that is not done lasts until the run ends.
         ended = row["delivered_ps"] or end_ps[row["replicate"]]
         active = max(ended - (row["opened_ps"] or 0), 0)
-        reported.append(
-            [
-                row["name"],
-                str(row["replicate"]),
-                number(row["delivered_bytes"] / 1e6),
-                number(row["delivered_bytes"] * 8e6 / active if active else None),
-                _ms(row["min_rtt_ps"]),
-                _ms(row["srtt_ps"]),
-                number(row["sent_segments"]),
-                number(row["retransmits"]),
-                percent(row["retransmits"] / row["sent_segments"] if row["sent_segments"] else None),
-                number(row["recoveries"]),
-                number(row["recovery_failures"]),
-                number(row["timeouts"]),
-            ]
-        )
-    return Table(
+        return number(row["delivered_bytes"] * 8e6 / active if active else None)
+
+    def again(row: Mapping[str, Any]) -> str:
+        return percent(row["retransmits"] / row["sent_segments"] if row["sent_segments"] else None)
+
+    return Table.of(
         "Connections, most bytes first",
-        [
-            Column("connection", numeric=False),
-            Column("replicate"),
-            Column("delivered", "MB"),
-            Column("goodput", "Mbit/s"),
-            Column("least RTT", "ms"),
-            Column("last RTT", "ms"),
-            Column("segments"),
-            Column("sent again"),
-            Column("of all"),
-            Column("recoveries"),
-            Column("failed"),
-            Column("timeouts"),
-        ],
-        reported,
+        rows.head(_MOST),
+        {"connection:": "name", "replicate": ("replicate", str)},
+        {"delivered [MB]": ("delivered_bytes", _millionth), "goodput [Mbit/s]": goodput},
+        {"least RTT [ms]": ("min_rtt_ps", _ms), "last RTT [ms]": ("srtt_ps", _ms)},
+        {"segments": "sent_segments", "sent again": "retransmits", "of all": again},
+        {"recoveries": "recoveries", "failed": "recovery_failures", "timeouts": "timeouts"},
         total=rows.height,
         most=_MOST,
         where="tables/connections.parquet",
@@ -92,7 +75,7 @@ def _causes(records: Records) -> Table:
     counts = {what: int(table.get_column(name).sum()) for name, what in _CAUSES.items()}
     return Table(
         "Segments sent again, by cause",
-        [Column("cause", numeric=False), Column("segments"), Column("of all")],
+        heads("cause: | segments | of all"),
         [
             *(
                 [what, number(count), percent(count / total if total else None)]
@@ -106,10 +89,10 @@ def _causes(records: Records) -> Table:
 
 def _resent(records: Records) -> Table:
     rows = records["resent"].group_by("times").agg(pl.col("segments").sum()).sort("times")
-    return Table(
+    return Table.of(
         "How often segments were sent again",
-        [Column("times"), Column("segments")],
-        [[number(times), number(segments)] for times, segments in rows.iter_rows()],
+        rows,
+        {"times": "times", "segments": "segments"},
         most=_MOST,
         where="tables/resent.parquet",
     )
@@ -148,30 +131,19 @@ def _outcomes(records: Records) -> Table:
         )
         .sort("count", descending=True)
     )
-    return Table(
+    return Table.of(
         "Probe streams and estimates, by outcome",
-        [
-            Column("outcome", numeric=False),
-            Column("streams"),
-            Column("of all"),
-            Column("asked for, median", "Mbit/s"),
-            Column("estimate, 10 %", "Mbit/s"),
-            Column("median", "Mbit/s"),
-            Column("90 %", "Mbit/s"),
-        ],
-        [
-            [
-                row["outcome_name"],
-                number(row["count"]),
-                percent(row["count"] / streams.height),
-                *(number(None if row[name] is None else row[name] / 1e6) for name in _RATES),
-            ]
-            for row in rows.iter_rows(named=True)
-        ],
+        rows,
+        {
+            "outcome:": "outcome_name",
+            "streams": "count",
+            "of all": ("count", lambda count: percent(count / streams.height)),
+            "requested, median [Mbit/s]": ("asked", _millionth),
+            "estimate, 10 % [Mbit/s]": ("low", _millionth),
+            "median [Mbit/s]": ("middle", _millionth),
+            "90 % [Mbit/s]": ("high", _millionth),
+        },
     )
-
-
-_RATES = ("asked", "low", "middle", "high")
 
 
 def _states(records: Records) -> Table:
@@ -197,25 +169,12 @@ def _states(records: Records) -> Table:
         .sort("total", descending=True)
     )
     whole = float(stays.get_column("stay").sum())
-    return Table(
+    return Table.of(
         "States of the senders",
-        [
-            Column("state", numeric=False),
-            Column("entered"),
-            Column("in all", "s"),
-            Column("of the time"),
-            Column("each, median", "ms"),
-        ],
-        [
-            [
-                name,
-                number(times),
-                number(total / 1e12),
-                percent(total / whole if whole else None),
-                number(median / 1e9),
-            ]
-            for name, times, total, median in rows.iter_rows()
-        ],
+        rows,
+        {"state:": "state_name", "entered": "times", "in all [s]": ("total", lambda ps: number(ps / 1e12))},
+        {"of the time": ("total", lambda ps: percent(ps / whole if whole else None))},
+        {"each, median [ms]": ("median", _ms)},
     )
 
 
@@ -237,17 +196,14 @@ def _gaps(records: Records) -> Table:
         rows.append([what, number(gaps.len()), *(number(float(value or 0.0) / 1e6) for value in values)])  # type: ignore[arg-type]
     return Table(
         "Gaps within probe streams",
-        [
-            Column("gaps", numeric=False),
-            Column("count"),
-            Column("least", "µs"),
-            Column("median", "µs"),
-            Column("99 %", "µs"),
-            Column("most", "µs"),
-        ],
+        heads("gaps: | count | least [µs] | median [µs] | 99 % [µs] | most [µs]"),
         rows,
     )
 
 
 def _ms(ps: float | None) -> str:
     return "–" if ps is None else number(ps / 1e9)
+
+
+def _millionth(value: float | None) -> str:
+    return number(None if value is None else value / 1e6)

@@ -18,10 +18,12 @@ from weirlab.report.page import (
     Text,
     figure,
     half_width_text,
+    heads,
     mean_text,
     number,
 )
 from weirlab.report.shared import display_unit, short_names
+from weirlab.scenario.file.problems import listed
 from weirlab.scenario.plan.contest import Halving
 from weirlab.studies import Finalist, Standing, Study
 
@@ -50,17 +52,55 @@ def contest_sentences(study: Study) -> list[str]:
             tail = ""
         elif like:
             many = f"{len(like)} of {len(rest)}" if len(like) < len(rest) else "The"
-            tail = f" {many} other finalist{'s' if len(rest) > 1 else ''} cannot be told from it."
+            tail = f" {many} other finalist{'s' if len(rest) > 1 else ''} cannot be distinguished from it."
+        elif better := [each for each in rest if contest.sign * each.behind < 0]:
+            tail = f" {len(better)} of {len(rest)} other finalists with a better {contest.measure}"
+            tail += f" rank{'s' if len(better) == 1 else ''} after it by the limits."
         else:
             away = abs(rest[0].behind) * factor
             tail = f" Each other finalist is worse; the next by {number(away, 2)} {unit}".rstrip() + "."
         if lacking := len(group) - 1 - len(rest):
             tail += f" {lacking} of the others had runs without an answer."
+        tail += _limit_words(study, best)
         found.append(f"{head} {seeds}.{tail}")
     if not found:
         done = max((each.round for each in study.standings), default=0)
         found.append(f"No verdict yet: {done} rounds have ended.")
     return found
+
+
+def _limit_words(study: Study, best: Finalist) -> str:
+    """Whether the best keeps the limits."""
+    by_kept: dict[str, list[str]] = {}
+    for each in study.limits:
+        if each.point == best.point:
+            by_kept.setdefault(each.kept, []).append(each.limit)
+    words = {
+        "no": "It breaks {}: no finalist keeps all limits.",
+        "open": "Whether it keeps {} is open.",
+        "yes": "It keeps {}.",
+    }
+    said = [text.format(listed(by_kept[kept])) for kept, text in words.items() if kept in by_kept]
+    return "".join(f" {sentence}" for sentence in said)
+
+
+def _limit_columns(study: Study) -> list[tuple[Column, dict[int, str]]]:
+    """A column for each limit, with what each finalist has of it."""
+    assert study.contest is not None
+    found = []
+    for limit in study.contest.limits:
+        mine = [each for each in study.limits if each.limit == str(limit)]
+        most = max((abs(each.mean) for each in mine if math.isfinite(each.mean)), default=0.0)
+        factor, unit = display_unit(study.scenario.measure[limit.measure].unit, most)
+        texts = {}
+        for each in mine:
+            mean, half = each.mean * factor, (each.high - each.low) / 2 * factor
+            texts[each.point] = f"{mean_text(mean, half)} {half_width_text(mean, half)}" + _KEPT[each.kept]
+        found.append((Column(str(limit), unit), texts))
+    return found
+
+
+_KEPT = {"yes": "", "no": ", broken", "open": ", open"}
 
 
 def verdict_table(study: Study) -> Table:
@@ -70,6 +110,7 @@ def verdict_table(study: Study) -> Table:
     factor, unit = _shown(study)
     names = _names(study)
     named = short_names(names)
+    limits = _limit_columns(study)
     rows = []
     for each in study.finalists:
         levels = study.points.row(by_predicate=_is(each.point), named=True)
@@ -82,6 +123,7 @@ def verdict_table(study: Study) -> Table:
                 f"{mean_text(mean, half)} {half_width_text(mean, half)}",
                 "–" if each.rank == 1 else f"{mean_text(behind, around)} {half_width_text(behind, around)}",
                 number(each.chosen_by * factor) if math.isfinite(each.chosen_by) else "–",
+                *(texts.get(each.point, "–") for _, texts in limits),
             ]
         )
     return Table(
@@ -90,8 +132,8 @@ def verdict_table(study: Study) -> Table:
             Column("rank"),
             *(Column(named[name], numeric=False) for name in names),
             Column(contest.measure, unit),
-            Column("from the best", unit),
-            Column("chosen by", unit),
+            *heads(f"from the best [{unit}] | chosen by [{unit}]"),
+            *(column for column, _ in limits),
         ],
         rows,
         where="tables/verdict.parquet",
@@ -141,7 +183,8 @@ def _rounds(study: Study) -> Details:
     sign = study.contest.sign
     rows = []
     for (where, round_), standings in counts.items():
-        best = min((each.value * sign for each in standings if math.isfinite(each.value)), default=math.nan)
+        ended = [each for each in standings if math.isfinite(each.value) and math.isfinite(each.excess)]
+        _, best = min(((each.excess, each.value * sign) for each in ended), default=(0.0, math.nan))
         rows.append(
             [
                 *([where] if apart else []),
@@ -156,11 +199,7 @@ def _rounds(study: Study) -> Details:
         "Rounds",
         [
             *([Column("at", numeric=False)] if apart else []),
-            Column("round"),
-            Column("points"),
-            Column("replicates"),
-            Column("kept"),
-            Column(f"best {study.contest.measure}", unit),
+            *heads(f"round | points | replicates | kept | best {study.contest.measure} [{unit}]"),
         ],
         rows,
         where="tables/rounds.parquet",

@@ -6,8 +6,8 @@ import polars as pl
 
 from weirlab.plots.style import scaled
 from weirlab.records import Records
-from weirlab.report.page import Block, Code, Column, Section, Table, Text, number, percent
-from weirlab.report.shared import time_text
+from weirlab.report.page import Block, Code, Column, Section, Table, Text, heads, number, percent
+from weirlab.report.shared import quantities, time_text
 from weirlab.scenario.file.problems import listed
 
 _ROWS = 120
@@ -42,7 +42,7 @@ def held_in_a_cycle(records: Records) -> list[str]:
             sentences.append(
                 f"At the end of replicate {replicate} PAUSE holds {listed(sorted(cycle), 6)}, which wait for "
                 f"each other if their queues lead to each other (longest hold so far: {time}); a longer run "
-                "tells whether they are ever released. What waits there counts as under way, not as lost."
+                "shows whether they are ever released. What waits there counts as under way, not as lost."
             )
     return sentences
 
@@ -135,29 +135,11 @@ def _cause_table(records: Records) -> Table:
         )
         .sort("depth", "stopped_ps", descending=[False, True], maintain_order=True)
     )
-    return Table(
+    return Table.of(
         "Who was stopped because of whom",
-        [
-            Column("stopped", numeric=False),
-            Column("class"),
-            Column("because of", numeric=False),
-            Column("root", numeric=False),
-            Column("stops from the root"),
-            Column("stops"),
-            Column("time"),
-        ],
-        [
-            [
-                row["port_name"],
-                number(row["class"]),
-                row["cause"],
-                row["root"],
-                number(row["depth"]),
-                number(row["stops"]),
-                time_text(row["stopped_ps"]),
-            ]
-            for row in rows.iter_rows(named=True)
-        ],
+        rows,
+        {"stopped:": "port_name", "class": "class", "because of:": "cause", "root:": "root"},
+        {"stops from the root": "depth", "stops": "stops", "time": ("stopped_ps", time_text)},
         most=_ROWS,
         where="tables/hold_causes.parquet",
         note=_many(records),
@@ -211,25 +193,11 @@ def _hold_table(records: Records) -> Table:
             pl.col("held_longest_ps").max(),
         )
     )
-    return Table(
+    return Table.of(
         "Classes that flow control held (mean over replicates)",
-        [
-            Column("port", numeric=False),
-            Column("class"),
-            Column("holds"),
-            Column("held"),
-            Column("longest"),
-        ],
-        [
-            [
-                row["port_name"],
-                number(row["class"]),
-                number(row["held_count"]),
-                time_text(row["held_ps"]),
-                time_text(row["held_longest_ps"]),
-            ]
-            for row in rows.iter_rows(named=True)
-        ],
+        rows,
+        {"port:": "port_name", "class": "class", "holds": "held_count"},
+        {"held": ("held_ps", time_text), "longest": ("held_longest_ps", time_text)},
         most=_ROWS,
         where="tables/holds.parquet",
         note=_many(records),
@@ -245,26 +213,11 @@ def _input_table(records: Records) -> Table:
             pl.col("stops", "drops").cast(pl.Float64).mean(),
         )
     )
-    return Table(
+    return Table.of(
         "Buffers by input and class",
-        [
-            Column("came over", numeric=False),
-            Column("class"),
-            Column("most", "B"),
-            Column("most headroom", "B"),
-            Column("stops"),
-            Column("dropped"),
-        ],
-        [
-            [
-                row["port_name"],
-                *(
-                    number(row[name])
-                    for name in ("class", "max_bytes", "headroom_max_bytes", "stops", "drops")
-                ),
-            ]
-            for row in rows.iter_rows(named=True)
-        ],
+        rows,
+        {"came over:": "port_name", "class": "class", "most [B]": "max_bytes"},
+        {"most headroom [B]": "headroom_max_bytes", "stops": "stops", "dropped": "drops"},
         most=_ROWS,
         where="tables/buffer_inputs.parquet",
         note=_many(records),
@@ -277,13 +230,11 @@ def _mark_table(records: Records) -> Table:
     )
     sent = records["ports"].group_by("port").agg(sent=pl.col("frames").sum())
     rows = marks.join(sent, on="port", maintain_order="left")
-    return Table(
+    share = pl.col("frames") / pl.max_horizontal("sent", pl.lit(1))
+    return Table.of(
         "Frames marked by queues",
-        [Column("queue", numeric=False), Column("marked"), Column("of the frames sent")],
-        [
-            [row["port_name"], number(row["frames"]), number(row["frames"] / max(row["sent"], 1))]
-            for row in rows.iter_rows(named=True)
-        ],
+        rows.with_columns(share=share),
+        {"queue:": "port_name", "marked": "frames", "of the frames sent": "share"},
         most=_ROWS,
         where="tables/marks.parquet",
         note=_many(records),
@@ -297,13 +248,10 @@ def _frame_table(records: Records) -> Table:
         .group_by("queue", "kind_name", maintain_order=True)
         .agg(pl.col("frames", "bytes").sum())
     )
-    return Table(
+    return Table.of(
         "Control frames by the queue that caused them",
-        [Column("queue", numeric=False), Column("kind", numeric=False), Column("frames"), Column("bytes")],
-        [
-            [row["queue"], row["kind_name"], number(row["frames"]), number(row["bytes"])]
-            for row in frames.iter_rows(named=True)
-        ],
+        frames,
+        {"queue:": "queue", "kind:": "kind_name", "frames": "frames", "bytes": "bytes"},
         most=_ROWS,
         where="tables/control_frames.parquet",
         note=_many(records),
@@ -319,22 +267,11 @@ def _limiter_table(records: Records, limiters: pl.DataFrame) -> Table:
         .agg(pl.col(*counts).sum(), pl.col("limited_ps", "stopped_ps").cast(pl.Float64).mean())
     )
     factor, unit = scaled(float(rows.select(pl.col("limited_ps").max()).item()), "time")
-    return Table(
+    return Table.of(
         "Rate limiters by flow",
-        [
-            Column("flow", numeric=False),
-            *(Column(name) for name in counts),
-            Column("limited", unit),
-            Column("stopped", unit),
-        ],
-        [
-            [
-                row["name"],
-                *(number(row[name]) for name in counts),
-                *(number(row[name] * factor) for name in ("limited_ps", "stopped_ps")),
-            ]
-            for row in rows.iter_rows(named=True)
-        ],
+        rows.with_columns(pl.col("limited_ps", "stopped_ps") * factor),
+        {"flow:": "name", **{name: name for name in counts}},
+        {f"limited [{unit}]": "limited_ps", f"stopped [{unit}]": "stopped_ps"},
         most=_ROWS,
         where="tables/reaction_points.parquet",
         note=_many(records, "counts are sums, times means"),
@@ -354,23 +291,18 @@ def _pause_table(records: Records) -> Table:
         )
         .filter(pl.col("paused_count") > 0)
     )
-    factor, unit = scaled(float(rows.select(pl.col("paused_last_ps").max()).item()), "time")
+    unit, times = quantities(
+        "time", *(rows[f"paused_{name}"].to_list() for name in ("ps", "longest_ps", "last_ps"))
+    )
     return Table(
         "Ports that PAUSE held",
         [
-            Column("port", numeric=False),
-            Column("pauses"),
-            Column("paused", unit),
-            Column("longest", unit),
-            Column("until", unit),
+            *heads("port: | pauses"),
+            *(Column(name, unit) for name in ("paused", "longest", "until")),
         ],
         [
-            [
-                row["name"],
-                number(row["paused_count"]),
-                *(number(row[f"paused_{name}"] * factor) for name in ("ps", "longest_ps", "last_ps")),
-            ]
-            for row in rows.iter_rows(named=True)
+            [row["name"], number(row["paused_count"]), *time]
+            for row, *time in zip(rows.iter_rows(named=True), *times, strict=True)
         ],
         most=_ROWS,
         where="tables/ports.parquet",

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from weirlab.report.chain import campaign_picture
-from weirlab.report.page import Block, Callout, Card, Column, Numbers, Page, Section, Table, number, percent
+from weirlab.report.page import (
+    Block,
+    Callout,
+    Card,
+    Numbers,
+    Page,
+    Section,
+    Table,
+    number,
+    percent,
+)
 from weirlab.report.shared import footer, provenance_section, scenario_details, seconds_text
 from weirlab.results import Manifest, Provenance
 from weirlab.scenario import Scenario
-from weirlab.testbed.path_report import PathReport
+from weirlab.testbed.path_report import LineReport, PathReport
 
 
 def emulation_page(scenario: Scenario, reported: PathReport, *, seed: int, began: Provenance) -> Page:
@@ -23,7 +33,7 @@ def emulation_page(scenario: Scenario, reported: PathReport, *, seed: int, began
     lead: list[Block] = [
         Numbers(
             [
-                Card("Packets", number(arrived), "at all lines together"),
+                Card("Packets", number(arrived), "on all lines together"),
                 Card("Lost", number(lost), percent(lost / arrived) if arrived else ""),
                 Card("Dropped by queues", number(dropped), percent(dropped / arrived) if arrived else ""),
                 Card(
@@ -37,7 +47,7 @@ def emulation_page(scenario: Scenario, reported: PathReport, *, seed: int, began
         *(Callout("Degraded", f"{reason}.", "bad") for reason in reported.degraded),
         *([Callout("Disturbed", f"{reported.disturbance}.", "middling")] if reported.disturbance else []),
     ]
-    picture = campaign_picture(scenario)
+    picture = campaign_picture(scenario, "The path that was emulated")
     sections = [
         *([] if picture is None else [Section("Path", [picture])]),
         Section("Lines", [_line_table(reported)]),
@@ -56,7 +66,7 @@ def emulation_page(scenario: Scenario, reported: PathReport, *, seed: int, began
 
 
 def _verdict(reported: PathReport) -> str:
-    said = reported.verdict.replace("above", "below").replace(" us ", " µs ")
+    said = reported.verdict.replace("above", "below")
     return f"{said[0].upper()}{said[1:]}."
 
 
@@ -65,9 +75,12 @@ def _losses(reported: PathReport) -> Sequence[str]:
     gone, arrived = worst.dropped + worst.counts["lost"], worst.counts["arrived"]
     if not gone:
         return ["No packet was lost or dropped."]
+    everywhere = sum(line.dropped + line.counts["lost"] for line in reported.lines)
+    dropped = number(worst.dropped) if worst.dropped else "none"
+    where = "Most were lost at" if everywhere > gone else "Lost at"
     return [
-        f"Most were lost at {worst.hop} {worst.direction}: {percent(gone / arrived)} of {number(arrived)} "
-        f"packets, {number(worst.dropped)} of them by its queue."
+        f"{where} {worst.hop} {worst.direction}: {number(gone)} of {number(arrived)} packets "
+        f"({percent(gone / arrived)}), {dropped} of them by its queue."
     ]
 
 
@@ -75,27 +88,18 @@ def _line_table(reported: PathReport) -> Table:
     def us(value: float | None) -> str:
         return "–" if value is None else number(1e6 * value, 3)
 
-    return Table(
+    def count(name: str) -> Callable[[LineReport], str]:
+        return lambda line: number(line.counts[name])
+
+    return Table.of(
         "What happened to packets, by line and direction",
-        [
-            Column("hop", numeric=False),
-            Column("direction", numeric=False),
-            *(Column(name) for name in ("arrived", "lost", "dropped", "dropped early", "marked", "doubled")),
-            Column("late, median", "µs"),
-            Column("late, 99 %", "µs"),
-        ],
-        [
-            [
-                line.hop,
-                line.direction,
-                *(
-                    number(line.counts[name])
-                    for name in ("arrived", "lost", "dropped", "dropped_early", "marked", "duplicated")
-                ),
-                us(None if line.lateness_s is None else line.lateness_s["p50"]),
-                us(line.lateness_p99_s),
-            ]
-            for line in reported.lines
-        ],
+        reported.lines,
+        {"hop:": "hop", "direction:": "direction"},
+        {name: count(name) for name in ("arrived", "lost", "dropped")},
+        {"dropped early": count("dropped_early"), "marked": count("marked"), "doubled": count("duplicated")},
+        {
+            "late, median [µs]": lambda line: us(line.lateness_s and line.lateness_s["p50"]),
+            "late, 99 % [µs]": ("lateness_p99_s", us),
+        },
         note="Late: behind the time at which the model of the line lets a packet go.",
     )

@@ -18,6 +18,7 @@ from weirlab.report.page import (
     Table,
     figure,
     half_width_text,
+    heads,
     mean_text,
     number,
     percent,
@@ -54,8 +55,8 @@ def outcome_table(outcome: HotspotOutcome) -> Table:
     several = any(len(each.values) > 1 for each in outcome.quantities)
     begin, end = (time_text(edge) for edge in outcome.window)
     note = (
-        f"The hotspot is measured from {begin} to {end}. Recovery of throughput: from its begin until the "
-        f"outputs together carry {RECOVERED:.0%} of the throughput at most, or of what they settle at, and "
+        f"The hotspot is measured from {begin} to {end}. Recovery of throughput: from its start until the "
+        f"outputs together carry {RECOVERED:.0%} of the maximum throughput, or of what they settle at, and "
         "keep it; hot queue at its set point: until it is back there; recovery: the later of both; a dash "
         "where they are not. RJFI: "
         "Jain's index of what each sender got of the hot output in the whole run, and in the second half "
@@ -66,12 +67,9 @@ def outcome_table(outcome: HotspotOutcome) -> Table:
     return Table(
         f"{outcome.facts.name}: measured",
         [
-            Column("quantity", numeric=False),
-            Column("during", numeric=False),
-            Column("measured"),
+            *heads("quantity: | during: | measured"),
             *([Column("95 % interval")] if several else []),
-            Column("unit", numeric=False),
-            Column("with perfect control"),
+            *heads("unit: | with perfect control"),
         ],
         [_row(each, several=several) for each in outcome.quantities],
         note=note,

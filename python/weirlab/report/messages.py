@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from weirlab.plots.messages import by_size, message_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.records import Records
-from weirlab.report.page import Block, Column, Section, Table, figure, number
+from weirlab.report.page import Block, Section, Table, figure, number
 from weirlab.report.shared import time_text
 
 
@@ -18,50 +18,42 @@ def message_sections(records: Records) -> tuple[list[Section], list[Plot]]:
     if rows.is_empty():
         return [], []
     plots = message_plots(records)
-    blocks: list[Block] = [*(figure(plot) for plot in plots), _size_table(records)]
+    blocks: list[Block] = [*(figure(plot) for plot in plots), size_table(records)]
     return [Section("Messages", blocks)], plots
 
 
-def _size_table(records: Records) -> Table:
-    def known(text: Callable[[float], str], value: float | None, of: int) -> str:
-        return text(value) if value is not None else "not ended" if of else "–"
+def size_table(records: Records) -> Table:
+    """How long messages took, by traffic and length."""
+
+    def known(name: str, text: Callable[[float], str], row: Mapping[str, float | None]) -> str:
+        value, half = row[name], row[f"{name}_half"]
+        if value is None:
+            return "not ended" if row["unfinished"] else "–"
+        return text(value) if half is None else f"{text(value)} ± {text(half)}"
 
     def size(value: int) -> str:
         factor, unit = scaled(float(value), "bytes")
         return f"{number(value * factor, 3)} {unit}"
 
-    return Table(
+    def length(row: Mapping[str, int]) -> str:
+        low, high = row["low_bytes"], row["high_bytes"]
+        return size(high) if low == high else f"{size(low)} to {size(high)}"
+
+    ratio = partial(number, digits=3)
+    return Table.of(
         "Messages by length",
-        [
-            Column("traffic", numeric=False),
-            Column("length"),
-            Column("messages"),
-            Column("not ended"),
-            Column("slowdown, median"),
-            Column("slowdown, 99 %"),
-            Column("time, median"),
-            Column("time, 99 %"),
-        ],
-        [
-            [
-                row["name"],
-                size(row["high_bytes"])
-                if row["low_bytes"] == row["high_bytes"]
-                else f"{size(row['low_bytes'])} to {size(row['high_bytes'])}",
-                number(row["messages"]),
-                number(row["unfinished"]),
-                *(
-                    known(text, row[name], row["unfinished"])
-                    for name, text in (
-                        ("median", partial(number, digits=3)),
-                        ("tail", partial(number, digits=3)),
-                        ("median_ps", time_text),
-                        ("tail_ps", time_text),
-                    )
-                ),
-            ]
-            for row in by_size(records).iter_rows(named=True)
-        ],
+        by_size(records),
+        {
+            "traffic:": "name",
+            "length": length,
+            "messages": "messages",
+            "not ended": "unfinished",
+            "slowdown, median": partial(known, "median", ratio),
+            "slowdown, 99 %": partial(known, "tail", ratio),
+            "time, median": partial(known, "median_ps", time_text),
+            "time, 99 %": partial(known, "tail_ps", time_text),
+        },
         where="tables/messages.parquet",
-        note="Slowdown: time from the start until the last byte is delivered, over that in an empty network.",
+        note="Slowdown: time from the start until the last byte is delivered, over that in an empty network. "
+        "Percentiles of all replicates together; ±: half of the 95 % interval of their mean over replicates.",
     )

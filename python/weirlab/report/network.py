@@ -76,6 +76,10 @@ def network_sections(run: Run) -> list[Section]:
     flows = [flow for traffic in run.scenario.traffic.values() for flow in flows_of(traffic, layout)]
     senders = frozenset(layout.nodes[flow.source] for flow in flows)
     receivers = frozenset(layout.nodes[target] for flow in flows for target in flow.targets)
+    messages = run.records.named("messages") if "messages" in run.records else pl.DataFrame()
+    if not messages.is_empty():  # of traffic that has no flows of its own, such as collective operations
+        senders |= {layout.nodes[node] for node in messages["from_node"].unique()}
+        receivers |= {layout.nodes[node] for node in messages["to_node"].unique()}
     return [Section("Network", [_picture(run, layout, senders, receivers)])]
 
 
@@ -179,6 +183,12 @@ def _holds(records: Records) -> dict[int, str]:
 def series(records: Records) -> Series | None:
     """Of the first replicate, on one grid of time for all ports; None where no port was recorded."""
     rows = records.named("intervals").filter(pl.col("replicate") == 0).sort("port", "t_ps")
+    if "hold_intervals" in records:
+        # Of the classes that PFC held the one that it held longest; PAUSE holds all.
+        longest = records["hold_intervals"].filter(pl.col("replicate") == 0)
+        longest = longest.group_by("port", "t_ps").agg(held=pl.col("held_ps").max())
+        rows = rows.join(longest, on=["port", "t_ps"], how="left", maintain_order="left")
+        rows = rows.with_columns(paused_ps=pl.max_horizontal("paused_ps", "held")).drop("held")
     if rows.is_empty():
         return None
     ends = rows.get_column("t_ps").unique().sort()

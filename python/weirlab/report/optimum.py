@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -13,7 +14,7 @@ from weirlab.analysis.ranking import PATHS, rank_parameters, rank_queues
 from weirlab.errors import WeirlabError
 from weirlab.plots.optimum import optimum_plots
 from weirlab.plots.style import Plot
-from weirlab.report.page import Block, Callout, Column, Section, Table, Text, figure, number, percent
+from weirlab.report.page import Block, Callout, Column, Section, Table, Text, figure, heads, number, percent
 from weirlab.report.shared import display_unit
 from weirlab.scenario import Scenario
 from weirlab.studies import Study
@@ -29,9 +30,8 @@ def optimum_section(study: Study, influence: pl.DataFrame) -> tuple[Section | No
     optimum = optimum_of(study.scenario, study.points, study.measures)
     if optimum is None:
         return None, []
-    assert study.scenario.study is not None
-    assert study.scenario.study.design is not None
-    plots = optimum_plots(optimum, dict(study.scenario.study.design.parameters))
+    assert study.section.design is not None
+    plots = optimum_plots(optimum, dict(study.section.design.parameters))
     blocks: list[Block] = [
         Text(
             f"A point is fed when the hot output carries at least {FED:.0%} of what it serves, and optimal "
@@ -70,37 +70,25 @@ def _agreement(optimum: Optimum) -> str:
         return "Too few combinations to compare with the analytical ranking of traffic."
     return (
         "The analytical ranking orders traffic by its demand on the decrease gain, (HSD/µ)². Its rank "
-        "correlation with the share of points that are not optimal is "
-        f"{found.rho:.2f} ({found.low:.2f} to {found.high:.2f}) over {optimum.combinations.height} "
-        "combinations."
+        f"correlation with the share of points that are not optimal is {found.rho:.2f} ({found.low:.2f} to "
+        f"{found.high:.2f}) over {optimum.combinations.height} combinations."
     )
 
 
 def _level_table(optimum: Optimum) -> Table:
     """How large the optimum is, by level of each factor."""
-    return Table(
+    return Table.of(
         "How much of the space is optimal, by level of each factor",
-        [
-            Column("factor", numeric=False),
-            Column("level", numeric=False),
-            Column("combinations"),
-            Column("optimal"),
-            Column("95 % interval"),
-            Column("fed"),
-            Column("demand (HSD/µ)²"),
-        ],
-        [
-            [
-                row["factor"].rsplit(".", 1)[-1],
-                row["level"],
-                str(row["combinations"]),
-                percent(row["optimal"]),
-                f"{percent(row['low'])} to {percent(row['high'])}",
-                percent(row["fed"]),
-                number(row["demand"], 3),
-            ]
-            for row in optimum.by_level().iter_rows(named=True)
-        ],
+        optimum.by_level(),
+        {
+            "factor:": ("factor", lambda path: path.rsplit(".", 1)[-1]),
+            "level:": "level",
+            "combinations": ("combinations", str),
+            "optimal": ("optimal", percent),
+            "95 % interval": lambda row: f"{percent(row['low'])} to {percent(row['high'])}",
+            "fed": ("fed", percent),
+            "demand (HSD/µ)²": ("demand", partial(number, digits=3)),
+        },
         note="Mean over the combinations with this level, each with all its points; its interval is "
         "Wilson's, with as many points as the scatter of the combinations leaves: of a level without "
         "any optimal point it ends where more points may still find some. Demand: the median.",
@@ -109,9 +97,8 @@ def _level_table(optimum: Optimum) -> Table:
 
 def region_table(study: Study, optimum: Optimum) -> Table:
     """The region of the best tenth of points of each class of traffic, in the units of the scenario."""
-    assert study.scenario.study is not None
-    assert study.scenario.study.design is not None
-    ranges = study.scenario.study.design.parameters
+    assert study.section.design is not None
+    ranges = study.section.design.parameters
     scales = {name: display_unit(given.between[2], given.between[1]) for name, given in ranges.items()}
     rows = []
     groups: Any = [((), optimum.regions)]
@@ -133,8 +120,7 @@ def region_table(study: Study, optimum: Optimum) -> Table:
         f"The best {BEST:.0%} of the points of each class of traffic",
         [
             *(Column(factor.rsplit(".", 1)[-1], numeric=False) for factor in optimum.traffic),
-            Column("points"),
-            Column("optimal"),
+            *heads("points | optimal"),
             *(Column(name.rsplit(".", 1)[-1], scales[name][1]) for name in ranges),
         ],
         rows,
@@ -176,10 +162,7 @@ def ranking_table(scenario: Scenario, influence: pl.DataFrame) -> Table | None:
     return Table(
         "Parameters: the analytical and the simulated ranking",
         [
-            Column("parameter", numeric=False),
-            Column("rank in theory"),
-            Column("in the demands on Gi / Gd"),
-            Column("in the delay margin"),
+            *heads("parameter: | rank in theory | in the demands on Gi / Gd | in the delay margin"),
             *(Column(f"rank and PAWN for {measure}") for measure in measures),
         ],
         rows,

@@ -10,14 +10,17 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
+
+from typing_extensions import Unpack
 
 from weirlab.foreign import optional
 from weirlab.plots.style import DARK, LIGHT, Answering, Plot
@@ -43,7 +46,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Cards beside each other."""
+    """Cards next to each other."""
 
     cards: Sequence[Card]
     kind: str = "numbers"
@@ -81,6 +84,37 @@ class Column:
     numeric: bool = True
 
 
+def heads(names: str) -> list[Column]:
+    """Columns as their heads read, those of texts with a colon: `port: | frames | mean delay [ms]`."""
+    parts = (name.partition(" [") for name in names.split(" | "))
+    return [
+        Column(name.removesuffix(":"), unit.removesuffix("]"), numeric=not name.endswith(":"))
+        for name, _, unit in parts
+    ]
+
+
+Cell = str | tuple[str, Callable[[Any], str]] | Callable[[Any], str]
+"""What gives the cell of a row: the name of its value, which is a number unless the head of the column ends
+in a colon; a name and how its value is written; or a function of the row."""
+
+
+def _cell(row: Any, head: str, cell: Cell) -> str:
+    if callable(cell):
+        return cell(row)
+    name, text = cell if isinstance(cell, tuple) else (cell, str if head.endswith(":") else number)
+    return text(row[name] if isinstance(row, Mapping) else getattr(row, name))
+
+
+class Shown(TypedDict, total=False):
+    """What a table has besides its columns and rows."""
+
+    tones: Sequence[Tone]
+    note: str
+    most: int
+    where: str
+    total: int
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of texts. Of long ones the first `most` rows are shown, and the caption says so."""
@@ -97,6 +131,15 @@ class Table:
     total: int = 0
     """How many rows the whole table has, where `rows` are only the first of them."""
     kind: str = "table"
+
+    @classmethod
+    def of(cls, caption: str, rows: Any, *cells: Mapping[str, Cell], **shown: Unpack[Shown]) -> Table:
+        """A table of `rows`, which are a data frame, mappings or objects, with the cells of each by the heads
+        of their columns (see `heads`)."""
+        by_head = [each for part in cells for each in part.items()]
+        rows = rows.iter_rows(named=True) if hasattr(rows, "iter_rows") else rows
+        texts = [[_cell(row, head, cell) for head, cell in by_head] for row in rows]
+        return cls(caption, [column for head, _ in by_head for column in heads(head)], texts, **shown)
 
     @property
     def shown(self) -> Sequence[tuple[Tone, Sequence[str]]]:
@@ -223,6 +266,7 @@ class Page:
         environment = templates.Environment(
             autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=templates.StrictUndefined
         )
+        environment.filters["typeset"] = typeset
         template = environment.from_string((here / "page.html.j2").read_text(encoding="utf-8"))
         return str(
             template.render(
@@ -265,6 +309,12 @@ def style_sheet() -> str:
 def figure(plot: Plot) -> Figure:
     """A plot for a page."""
     return Figure(plot)
+
+
+def typeset(text: str) -> str:
+    """A sentence as pages write numbers: thin spaces between thousands, a space before %, µs for us."""
+    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "\u202f", text)
+    return re.sub(r"(?<=\d) us\b", " µs", re.sub(r"(?<=\d)%(?!\w)", " %", text))
 
 
 def number(value: float | None, digits: int = 4) -> str:

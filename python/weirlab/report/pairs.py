@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
@@ -35,8 +36,7 @@ def short(factor: str) -> str:
 
 def pair_table(study: Study, found: Sequence[Paired]) -> Table:
     """The differences from the baseline by point, each with half of its interval."""
-    section = study.scenario.study
-    assert section is not None
+    section = study.section
     assert section.compare is not None
     factors = [column for column in study.points.columns if column != "point"]
     shown = _units(found)
@@ -72,8 +72,8 @@ def pair_table(study: Study, found: Sequence[Paired]) -> Table:
 
 def pair_sections(study: Study, found: Sequence[Paired]) -> tuple[list[Section], list[Plot]]:
     """The section of the page, and its plots."""
-    section = study.scenario.study
-    if not found or section is None or section.compare is None:
+    section = study.section
+    if not found or section.compare is None:
         return [], []
     factors = [column for column in study.points.columns if column != "point"]
     apart = pl.DataFrame(
@@ -92,7 +92,7 @@ def pair_sections(study: Study, found: Sequence[Paired]) -> tuple[list[Section],
         orient="row",
     )
     points = study.points.filter(pl.col("point").is_in([each.point for each in found]))
-    drawn = effect_plots(points, apart, factors) if section.design is None else []
+    drawn = effect_plots(points, apart, factors, zero=True) if section.design is None else []
     plots = [
         replace(
             plot,
@@ -112,8 +112,7 @@ def pair_sections(study: Study, found: Sequence[Paired]) -> tuple[list[Section],
 
 def pair_sentence(study: Study, found: Sequence[Paired]) -> str:
     """How many differences chance does not explain, and the greatest."""
-    section = study.scenario.study
-    assert section is not None
+    section = study.section
     clear = [each for each in found if each.found.clear]
     saved = sorted(each.saved for each in found if math.isfinite(each.saved))
     pairing = ""
@@ -146,42 +145,40 @@ def _where(study: Study, point: int) -> str:
 
 
 def _details(study: Study, found: Sequence[Paired]) -> Details:
-    rows = []
     shown = _units(found)
-    for each in found:
-        factor, unit = shown[each.measure]
-        low, high = each.found.low * factor, each.found.high * factor
-        rows.append(
-            [
-                _where(study, each.point),
-                each.measure,
-                _verdict(each),
-                number(each.found.first * factor),
-                number(each.found.second * factor),
-                unit,
-                f"{number(low, 3)} … {number(high, 3)}" if math.isfinite(low) else "–",
-                str(len(each.differences)),
-                number(each.saved, 2),
-            ]
-        )
-    table = Table(
+
+    def scaled_(each: Paired, value: float, digits: int = 4) -> str:
+        return number(value * shown[each.measure][0], digits)
+
+    def interval(each: Paired) -> str:
+        ends = (scaled_(each, end, 3) for end in (each.found.low, each.found.high))
+        return " … ".join(ends) if math.isfinite(each.found.low) else "–"
+
+    table = Table.of(
         "Verdicts",
-        [
-            Column("point", numeric=False),
-            Column("measure", numeric=False),
-            Column("verdict", numeric=False),
-            Column("baseline"),
-            Column("here"),
-            Column("unit", numeric=False),
-            Column("95 % interval of the difference"),
-            Column("pairs"),
-            Column("runs saved [times]"),
-        ],
-        rows,
+        found,
+        {
+            "point:": lambda each: _where(study, each.point),
+            "measure:": "measure",
+            "verdict:": _verdict,
+            "baseline": lambda each: scaled_(each, each.found.first),
+            "here": lambda each: scaled_(each, each.found.second),
+            "unit:": lambda each: shown[each.measure][1],
+            "95 % interval of the difference": interval,
+            "here over baseline": lambda each: _ratio(*each.ratio),
+            "pairs": lambda each: str(len(each.differences)),
+            "runs saved [times]": ("saved", partial(number, digits=2)),
+        },
         where="tables/differences.parquet",
-        note="Runs saved: how many times the runs seeds of their own would take for the same interval.",
+        note="Here over baseline: geometric mean seed by seed, and its 95 % interval. Runs saved: how many "
+        "times the runs seeds of their own would take for the same interval.",
     )
-    return Details(f"Verdicts: {len(rows)} differences", [table])
+    return Details(f"Verdicts: {len(found)} differences", [table])
+
+
+def _ratio(mean: float, low: float, high: float) -> str:
+    ends = f" ({number(low)} … {number(high)})" if math.isfinite(low) else ""
+    return f"{number(mean)}{ends}" if math.isfinite(mean) else "–"
 
 
 def _verdict(each: Paired) -> str:
@@ -207,8 +204,8 @@ def _units(found: Sequence[Paired]) -> dict[str, tuple[float, str]]:
 
 def precision_sentence(study: Study) -> str:
     """Whether all points are as precise as asked; nothing where nothing was asked."""
-    section = study.scenario.study
-    if section is None or section.until is None or not study.reached:
+    section = study.section
+    if section.until is None or not study.reached:
         return ""
     short_of = [each for each in study.reached if not each.reached]
     counts = study.replicates_of.values()

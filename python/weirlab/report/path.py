@@ -14,7 +14,6 @@ from weirlab.report.page import (
     Block,
     Callout,
     Card,
-    Column,
     Numbers,
     Page,
     Section,
@@ -22,6 +21,7 @@ from weirlab.report.page import (
     Text,
     Tone,
     figure,
+    heads,
     number,
     percent,
 )
@@ -131,7 +131,7 @@ def ending_text(found: Characterization) -> str:
 
 
 def stamped_text(found: Characterization) -> str:
-    """Of how many probes the kernel told when they left, to go on with; empty where that is not known."""
+    """Of how many probes the kernel reported when they left, to go on with; empty where that is not known."""
     share = found.stamped_share()
     return "" if share is None else f"; the kernel reported when {percent(share)} of them left"
 
@@ -152,22 +152,15 @@ def hop_table(found: Characterization) -> Table:
     confidence = percent(found.effort.confidence)
     return Table(
         f"Path from {found.route.source} to {found.route.destination}",
-        [
-            Column("hop"),
-            Column("router", numeric=False),
-            Column("RTT", "ms, least"),
-            Column("capacity", "Mbit/s"),
-            Column(f"{confidence} interval", "Mbit/s"),
-            Column("adds to RTT", "ms, size 0"),
-            Column("waited", "ms, median / 95 %"),
-            Column("link adds", "ms, mean"),
-            Column("answered", "of probes"),
-            Column("loss", f"%, {confidence}"),
-        ],
+        heads(
+            f"hop | router: | RTT [ms, least] | capacity [Mbit/s] | {confidence} interval [Mbit/s] | "
+            "adds to RTT [ms, size 0] | waited [ms, median / 95 %] | link adds [ms, mean] | "
+            f"answered [of probes] | loss [%, {confidence}]"
+        ),
         rows,
         tones=tones,
         note="Capacity and loss are those of the link to the hop from the one before that answers; >= is a "
-        "bound: sizes tell no more. Several links in a row carry at least so much each. What waited: beyond "
+        "bound. Several links in a row carry at least so much each. What waited: beyond "
         "the floor of its size, there and back. Loss is both ways; withheld: routers beyond answer more, so "
         "this one leaves probes without an answer.",
     )
@@ -211,15 +204,9 @@ def _mbps(rate_bps: float | None) -> str:
 
 def back_table(back: WayBack) -> Table:
     """The hops of the way back."""
-    return Table(
+    return Table.of(
         f"The way back from {back.host} to {back.target}" + ("" if back.reached else " (not reached)"),
-        [Column("hop"), Column("router", numeric=False), Column("RTT", "ms, least")],
-        [
-            [
-                str(hop.hops),
-                ", ".join(hop.routers) or "silent",
-                "–" if hop.rtt_s is None else f"{1e3 * hop.rtt_s:.3f}",
-            ]
-            for hop in back.hops
-        ],
+        back.hops,
+        {"hop": ("hops", str), "router:": lambda hop: ", ".join(hop.routers) or "silent"},
+        {"RTT [ms, least]": ("rtt_s", lambda rtt_s: "–" if rtt_s is None else f"{1e3 * rtt_s:.3f}")},
     )

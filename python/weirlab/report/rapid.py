@@ -23,6 +23,7 @@ from weirlab.report.page import (
     Text,
     Tone,
     figure,
+    heads,
     number,
     percent,
 )
@@ -47,7 +48,7 @@ _CLEAR = {
     "ramp-lost": "streams left as ramps",
     "no-excursion": "where queues grew, enough excursions were seen, or estimates stay below the link's rate",
     "over-estimation": "no two recoveries after estimates above what was delivered",
-    "tail-spill": "streams do not begin back to back",
+    "tail-spill": "streams do not start back to back",
     "bookkeeping": "retransmissions are the sum of their causes",
 }
 
@@ -106,8 +107,10 @@ def _story(found: TransferDocument) -> list[str]:
     said = [
         f"{card.label}: {card.value}" + (f" ({card.detail})." if card.detail else ".") for card in cards[:2]
     ]
-    problems = [_FINDINGS.get(each.kind, each.kind) for each in _found(found)]
-    said.append(f"Found: {', '.join(problems[:3])}." if problems else "Nothing was found that went wrong.")
+    kinds = {each.kind for each in _found(found)}
+    problems = [f"{kind} ({name})" for kind, name in _FINDINGS.items() if kind in kinds]
+    problems += sorted(kinds - set(_FINDINGS))
+    said.append(f"Found: {', '.join(problems)}." if problems else "Nothing was found that went wrong.")
     return said
 
 
@@ -115,6 +118,7 @@ def _cards(found: TransferDocument) -> Numbers:
     streams = found["streams"]
     intact = streams["intact_share"]
     median = streams["available_p50_bps"]
+    timeouts = found["counts"]["timeouts"]
     tone: Tone = (
         "" if intact is None else "good" if intact >= 0.95 else "middling" if intact >= 0.6 else "bad"
     )
@@ -127,7 +131,7 @@ def _cards(found: TransferDocument) -> Numbers:
                 "median of the estimates of the second half",
             ),
             Card("Streams intact", percent(intact), f"of {streams['count']}", tone=tone),
-            Card("Loss events", str(found["loss_events"]), f"{found['counts']['timeouts']} timeouts"),
+            Card("Loss events", str(found["loss_events"]), f"{timeouts} timeout{'s' * (timeouts != 1)}"),
         ]
     )
 
@@ -172,7 +176,7 @@ def _evidence(found: TransferDocument) -> list[Details]:
 def _losses(losses: pl.DataFrame) -> Table | Text:
     if losses.is_empty():
         return Text("No losses were repaired.")
-    columns = [Column("began", "s"), Column("ended", "s"), Column("cause", numeric=False)]
+    columns = heads("began [s] | ended [s] | cause:")
     rows = [
         [f"{began:.3f}", "–" if ended is None else f"{ended:.3f}", cause]
         for began, ended, cause in losses.select("began_s", "ended_s", "cause").iter_rows()
@@ -181,7 +185,7 @@ def _losses(losses: pl.DataFrame) -> Table | Text:
 
 
 def _settings_table(settings: Settings) -> Table:
-    columns = [Column("setting", numeric=False), Column("value", numeric=False)]
+    columns = heads("setting: | value:")
     plain = settings.model_dump(mode="json")
     fields = plain.pop("transport_fields")
     rows = [(name, str(value)) for name, value in plain.items() if value not in (None, "", {})]
@@ -253,11 +257,11 @@ def transfer_tables(found: TransferDocument, settings: Settings) -> list[Table]:
     return [
         Table(
             f"Rapid ({found['variant']}) to {found['peer']}",
-            [Column("what", numeric=False), Column("value", numeric=False)],
+            heads("what: | value:"),
             rows,
         ),
         Table(
-            f"Gaps achieved less asked for ({priority}, {waiting})",
+            f"Achieved minus requested gaps ({priority}, {waiting})",
             [Column("quantile", numeric=False), Column("error", "us", numeric=True)],
             quantiles,
         ),

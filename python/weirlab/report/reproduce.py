@@ -6,26 +6,15 @@ from collections.abc import Mapping
 
 from weirlab.errors import InputError
 from weirlab.plots.style import Plot
-from weirlab.report.page import (
-    Block,
-    Callout,
-    Card,
-    Column,
-    Numbers,
-    Page,
-    Section,
-    Table,
-    Text,
-    Tone,
-    number,
-)
+from weirlab.report.page import Block, Callout, Card, Numbers, Page, Section, Table, Text, Tone, heads, number
 from weirlab.report.shared import footer, provenance_section, status_callouts
-from weirlab.reproductions import Findings, Row, Tally, Verdict, find
+from weirlab.reproductions import Findings, KnownMisfit, Row, Tally, Verdict, find
 from weirlab.reproductions.verdicts import About
 from weirlab.results import Manifest
 
 _TONES: dict[Verdict, Tone] = {
     Verdict.HOLDS: "good",
+    Verdict.UNDECIDED: "middling",
     Verdict.KNOWN: "middling",
     Verdict.MISFIT: "bad",
     Verdict.GONE: "bad",
@@ -67,10 +56,8 @@ def reproduce_page(findings: Findings, manifest: Manifest) -> tuple[Page, list[P
         ),
     ]
     known = [
-        [row.name, row.known.reason, f"{number(row.known.low)} … {number(row.known.high)}"]
-        for row in findings.rows
-        if row.known is not None
-    ] + [[claim.statement, claim.known, ""] for claim in findings.claims if claim.known]
+        [row.name, row.known.reason, _band(row.known)] for row in findings.rows if row.known is not None
+    ] + [[claim.statement, claim.known, _band(claim.band)] for claim in findings.claims if claim.known]
     sections = [*before]
     if findings.claims:
         sections.append(Section("Claims", [claim_table(findings)]))
@@ -78,11 +65,7 @@ def reproduce_page(findings: Findings, manifest: Manifest) -> tuple[Page, list[P
     if findings.constants:
         sections.append(Section("What a constant would score", [_CONSTANTS, constant_table(findings)]))
     if known:
-        columns = [
-            Column("row", numeric=False),
-            Column("what is known of it", numeric=False),
-            Column("band of ours"),
-        ]
+        columns = heads("row: | what is known of it: | band of ours")
         caption = "What is different, and what is known of it"
         sections.append(Section("Known misfits", [Table(caption, columns, known)]))
     if findings.remarks:
@@ -111,17 +94,27 @@ def _story(findings: Findings) -> list[str]:
     """The verdict, and how many numbers and claims stand behind it."""
     verdicts = findings.verdicts
     failed = sum(verdict.fails for verdict in verdicts)
-    known = verdicts.count(Verdict.KNOWN)
+    known, undecided = verdicts.count(Verdict.KNOWN), verdicts.count(Verdict.UNDECIDED)
     whose = f"{len(verdicts)} numbers and claims of {findings.title}"
-    said = [f"{len(verdicts) - failed - known} of {whose} hold."]
+    said = [f"{verdicts.count(Verdict.HOLDS)} of {whose} hold."]
+    if undecided:
+        said.append(
+            f"{undecided} {'is' if undecided == 1 else 'are'} undecided: the published numbers of all "
+            "rivals, such as other controllers, lie within the tolerance, too."
+        )
     if known:
-        said.append(f"{known} differ as is known, for reasons given below.")
+        said.append(f"{known} {'differs' if known == 1 else 'differ'} as is known, for reasons given below.")
+    otherwise = " otherwise" if known else ""
     said.append(
-        f"{failed} {'differs' if failed == 1 else 'differ'} otherwise."
+        f"{failed} {'differs' if failed == 1 else 'differ'}{otherwise}."
         if failed
-        else "None differs otherwise."
+        else f"None differs{otherwise}."
     )
     return said
+
+
+def _band(known: KnownMisfit | None) -> str:
+    return "" if known is None else f"{number(known.low)} … {number(known.high)}"
 
 
 def _card(tally: Tally) -> Card:
@@ -131,85 +124,55 @@ def _card(tally: Tally) -> Card:
 
 def row_table(findings: Findings) -> Table:
     """Published numbers compared with ours."""
-    return Table(
+    return Table.of(
         "Published and ours",
-        [
-            Column("number", numeric=False),
-            Column("unit", numeric=False),
-            Column("published"),
-            Column("ours"),
-            Column("difference"),
-            Column("tolerance"),
-            Column("what passes, too", numeric=False),
-            Column("verdict", numeric=False),
-        ],
-        [
-            [
-                row.name,
-                row.unit,
-                number(row.published),
-                _ours(row),
-                _difference(row),
-                _tolerance(row),
-                findings.straw(row) or "–",
-                row.verdict + _ABOUT[row.about] + (" (fitted)" if row.fitted else ""),
-            ]
-            for row in findings.rows
-        ],
+        findings.rows,
+        {
+            "number:": "name",
+            "verdict:": lambda row: row.verdict + _ABOUT[row.about] + (" (fitted)" if row.fitted else ""),
+            "published": lambda row: f"{number(row.published)} {row.unit}".rstrip(),
+            "ours": _ours,
+            "difference": _difference,
+            "tolerance": _tolerance,
+            "what passes, too:": lambda row: findings.straw(row) or "–",
+        },
         tones=[_TONES[row.verdict] for row in findings.rows],
         most=500,
         note="± behind our number: its standard error. Tolerance: 99 % of the difference of two such "
         "numbers, by the errors of both, and half a unit of the last printed digit. What passes, too: a "
         "straw man whose number lies within the tolerance. Fitted: something of ours was chosen so that this "
-        "number comes out, and the row is no validation of it.",
+        "number comes out, and the row is no validation of it. Undecided: the published numbers of all "
+        "rivals, such as other controllers, lie within the tolerance, too.",
     )
 
 
 def constant_table(findings: Findings) -> Table:
     """What the best constant scores in each group of rows."""
-    return Table(
+    return Table.of(
         "The best constant of each group",
-        [
-            Column("group", numeric=False),
-            Column("constant"),
-            Column("rows"),
-            Column("pass with it"),
-            Column("pass with ours"),
-        ],
-        [
-            [
-                one.group,
-                " ".join([number(one.value, 3), *filter(None, [one.unit])]),
-                str(one.rows),
-                str(max(1, len(one.passed))),
-                str(one.ours),
-            ]
-            for one in findings.constants
-        ],
+        findings.constants,
+        {
+            "group:": "group",
+            "constant": lambda one: f"{number(one.value, 3)} {one.unit or ''}".rstrip(),
+            "rows": ("rows", str),
+            "pass with it": lambda one: str(max(1, len(one.passed))),
+            "pass with ours": ("ours", str),
+        },
     )
 
 
 def claim_table(findings: Findings) -> Table:
     """Statements, what we found, and the verdicts."""
-    return Table(
+    return Table.of(
         "Claims",
-        [
-            Column("statement", numeric=False),
-            Column("published numbers", numeric=False),
-            Column("ours", numeric=False),
-            Column("true of, too", numeric=False),
-            Column("verdict", numeric=False),
-        ],
-        [
-            [
-                claim.statement,
-                claim.published or "–",
-                claim.evidence,
-                claim.straw or "–",
-                claim.verdict + _ABOUT[claim.about],
-            ]
-            for claim in findings.claims
-        ],
+        findings.claims,
+        {
+            "statement:": "statement",
+            "published numbers:": lambda claim: claim.published or "–",
+            "ours:": "evidence",
+            "true of, too:": lambda claim: claim.straw or "–",
+            "verdict:": lambda claim: claim.verdict + _ABOUT[claim.about],
+        },
         tones=[_TONES[claim.verdict] for claim in findings.claims],
     )
 

@@ -9,22 +9,14 @@ from weirlab.plots.bcn import queue_and_rates, range_plot
 from weirlab.plots.style import Plot
 from weirlab.report.page import Column, Section, Table, Text, figure
 from weirlab.reproductions import Findings
+from weirlab.reproductions.bcn import tables
 from weirlab.reproductions.bcn.cases import CASES, LITERAL_CASES, TABLES, Case
-from weirlab.reproductions.bcn.tables import (
-    PUBLISHED_RUNS,
-    STATISTICS,
-    Key,
-    Spread,
-    our_spreads,
-    published_spreads,
-    verdict_of,
-)
 from weirlab.reproductions.bcn.traces import PICTURES, WORST_PICTURE, Picture
 
 
 def sections(findings: Findings) -> tuple[list[Section], list[Section], list[Plot]]:
     """What comes before the verdicts, what comes after the claims, and all plots."""
-    ours = our_spreads(findings.tables["configurations"])
+    ours = tables.our_spreads(findings.tables["configurations"])
     ranges = [_range(table, ours) for table in TABLES]
     before = [
         Section(
@@ -32,7 +24,7 @@ def sections(findings: Findings) -> tuple[list[Section], list[Section], list[Plo
             [
                 Text(
                     "Minimum, mean, maximum and standard deviation over the runs: "
-                    f"{PUBLISHED_RUNS} published, {next(iter(ours.values())).runs} of ours."
+                    f"{tables.PUBLISHED_RUNS} published, {next(iter(ours.values())).runs} of ours."
                 ),
                 *(_table(findings, ours, table, drift=drift) for table in TABLES for drift in (True, False)),
                 *(figure(plot) for plot in ranges),
@@ -58,22 +50,22 @@ _PICTURES = Text(
 )
 _VICTIM = Text(
     "The published network has no flow that PAUSE could hurt without reason. Here one more host shares the "
-    "edge switch of ep-0 and offers 3 Gbit/s to a receiver of its own, behind the core switch."
+    "edge switch of ep-0 and offers 3 Gbit/s to a separate receiver behind the core switch."
 )
 
 
-def _table(findings: Findings, ours: dict[Key, Spread], table: str, *, drift: bool) -> Table:
+def _table(findings: Findings, ours: dict[tables.Key, tables.Spread], table: str, *, drift: bool) -> Table:
     cases = [case for case in CASES if case.drift is drift]
     return _beside(findings, ours, table, cases, f"{TABLES[table]}, {'with' if drift else 'without'} drift")
 
 
-def _literal(findings: Findings, ours: dict[Key, Spread]) -> Table:
+def _literal(findings: Findings, ours: dict[tables.Key, tables.Spread]) -> Table:
     rows = [row for table in TABLES for row in _rows(findings, ours, table, LITERAL_CASES, named=True)]
     return Table("Restart at Rmin, then Tmax doubled and Rmin halved", _COLUMNS, rows)
 
 
 def _beside(
-    findings: Findings, ours: dict[Key, Spread], table: str, cases: list[Case], caption: str
+    findings: Findings, ours: dict[tables.Key, tables.Spread], table: str, cases: list[Case], caption: str
 ) -> Table:
     return Table(caption, _COLUMNS, _rows(findings, ours, table, cases, named=False))
 
@@ -81,13 +73,13 @@ def _beside(
 _COLUMNS = [
     Column("configuration", numeric=False),
     *(Column(f"{whose}: min mean max std") for whose in ("published", "ours")),
-    *(Column(f"verdict: {statistic}", numeric=False) for statistic in STATISTICS),
+    *(Column(f"verdict: {statistic}", numeric=False) for statistic in tables.STATISTICS),
 ]
 
 
 def _rows(
     findings: Findings,
-    ours: dict[Key, Spread],
+    ours: dict[tables.Key, tables.Spread],
     table: str,
     cases: list[Case] | tuple[Case, ...],
     *,
@@ -95,26 +87,29 @@ def _rows(
 ) -> list[list[str]]:
     rows = []
     for case in cases:
-        published, here = published_spreads()[table, case], ours[table, case]
+        published, here = tables.published_spreads()[table, case], ours[table, case]
         label = f"{table}: {case.title}, {'with' if case.drift else 'without'} drift" if named else case.title
         rows.append(
             [
                 label,
                 _numbers(published, 2),
                 _numbers(here, 3),
-                *(verdict_of(findings.rows, table, case, statistic) for statistic in STATISTICS),
+                *(
+                    tables.verdict_of(findings.rows, table, case, statistic)
+                    for statistic in tables.STATISTICS
+                ),
             ]
         )
     return rows
 
 
-def _numbers(spread: Spread, digits: int) -> str:
+def _numbers(spread: tables.Spread, digits: int) -> str:
     figures = (spread.least, spread.mean, spread.greatest)
     return "\u2002".join([*(f"{value:.{digits}f}" for value in figures), f"{spread.sd:.3f}"])
 
 
-def _range(table: str, ours: dict[Key, Spread]) -> Plot:
-    sides = {"published": published_spreads(), "ours": ours}
+def _range(table: str, ours: dict[tables.Key, tables.Spread]) -> Plot:
+    sides = {"published": tables.published_spreads(), "ours": ours}
     rows = [
         {
             "label": case.name,
@@ -148,24 +143,15 @@ def _victim_table(victims: pl.DataFrame) -> Table:
     means = victims.group_by("variant", maintain_order=True).agg(
         pl.col("delivered_share", "mean_delay_us", "paused_ms").mean(), pl.col("max_delay_us").max()
     )
-    return Table(
+    return Table.of(
         "The victim, means of all runs",
-        [
-            Column("configuration", numeric=False),
-            Column("delivered of offered, first 5 ms", "%"),
-            Column("mean delay", "µs"),
-            Column("longest delay", "µs"),
-            Column("its link paused", "ms"),
-        ],
-        [
-            [
-                row["variant"],
-                f"{100.0 * row['delivered_share']:.1f}",
-                f"{row['mean_delay_us']:.1f}",
-                f"{row['max_delay_us']:.0f}",
-                f"{row['paused_ms']:.2f}",
-            ]
-            for row in means.iter_rows(named=True)
-        ],
+        means,
+        {
+            "configuration:": "variant",
+            "delivered of offered, first 5 ms [%]": ("delivered_share", lambda x: f"{100.0 * x:.1f}"),
+            "mean delay [µs]": ("mean_delay_us", "{:.1f}".format),
+            "longest delay [µs]": ("max_delay_us", "{:.0f}".format),
+            "its link paused [ms]": ("paused_ms", "{:.2f}".format),
+        },
         note=f"{victims.height // means.height} runs of 20 ms each.",
     )

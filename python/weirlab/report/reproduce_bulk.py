@@ -10,7 +10,7 @@ import polars as pl
 from weirlab.campaigns.tables import INTERVALS, MEASUREMENTS
 from weirlab.plots.bulk import bulk_plots
 from weirlab.plots.style import Plot
-from weirlab.report.page import Column, Section, Table, figure
+from weirlab.report.page import Column, Section, Table, figure, heads
 from weirlab.reproductions import Findings
 from weirlab.reproductions.published import Bulk, read
 
@@ -104,8 +104,7 @@ def _table(sites: pl.DataFrame) -> Table:
         "Published and ours",
         [
             *(Column(name, numeric=False) for name in names),
-            Column("median", "Mbit/s"),
-            Column("IQR", "Mbit/s"),
+            *heads("median [Mbit/s] | IQR [Mbit/s]"),
             *(Column(name, "ms") for name in ("min loaded", "mean loaded", "min unloaded", "mean unloaded")),
             Column("cycles"),
         ],

@@ -10,7 +10,7 @@ import polars as pl
 from weirlab.plots.phases import phase_plot
 from weirlab.plots.search import progress_plot
 from weirlab.plots.style import Plot
-from weirlab.report.page import Column, Details, Section, Table, Text, figure, percent
+from weirlab.report.page import Column, Details, Section, Table, Text, figure, heads, percent
 from weirlab.reproductions import Findings
 from weirlab.reproductions.mdr import phases
 from weirlab.reproductions.mdr.graphs import Graph, read_graph
@@ -29,7 +29,7 @@ _TITLES = {
 }
 _REPLAYS = Text(
     "Given the outcomes that the published graphs show, our algorithms request these trials. A loss ratio "
-    "here only stands for its outcome. The trials of the published PDR binary search are not known."
+    "here only represents its outcome. The trials of the published PDR binary search are not known."
 )
 _NAMES = {"mdr": "MDR", "ndr-binary": "NDR binary", "pdr-binary": "PDR binary"}
 
@@ -102,8 +102,7 @@ def _times(cells: pl.DataFrame) -> Table:
     return Table(
         "Mean time of a search ± avgdev [s]",
         [
-            Column("search", numeric=False),
-            Column("whose", numeric=False),
+            *heads("search: | whose:"),
             *(Column(f"{suite}, {duration_s} s") for suite, duration_s in columns),
         ],
         rows,
@@ -125,39 +124,25 @@ def _pm(mean: float, avgdev: float) -> str:
 
 
 def _details(cells: pl.DataFrame) -> Details:
-    table = Table(
+    tenths = "{:.1f}".format
+    table = Table.of(
         "Ours: means of many searches",
-        [
-            Column("device", numeric=False),
-            Column("trials", "s"),
-            Column("search", numeric=False),
-            Column("time", "s"),
-            Column("sd", "s"),
-            Column("longest", "s"),
-            Column("trials"),
-            Column("final"),
-            Column("their time"),
-            Column("NDR", "Mframe/s"),
-            Column("sd", "Mframe/s"),
-            Column("PDR", "Mframe/s"),
-            Column("regular"),
-        ],
-        [
-            [
-                row["device"],
-                f"{row['duration_s']:g}",
-                _NAMES.get(row["algorithm"], row["algorithm"]),
-                f"{row['mean_s']:.1f}",
-                f"{row['sd_s']:.1f}",
-                f"{row['longest_s']:.1f}",
-                f"{row['trials']:.1f}",
-                f"{row['final_trials']:.1f}",
-                percent(row["final_share"]),
-                *(_millions(row[name]) for name in ("ndr_lower_fps", "ndr_lower_sd_fps", "pdr_lower_fps")),
-                percent(row["regular"]),
-            ]
-            for row in cells.iter_rows(named=True)
-        ],
+        cells,
+        {
+            "device:": "device",
+            "trials [s]": ("duration_s", "{:g}".format),
+            "search:": ("algorithm", lambda name: str(_NAMES.get(name, name))),
+            "time [s]": ("mean_s", tenths),
+            "sd [s]": ("sd_s", tenths),
+            "longest [s]": ("longest_s", tenths),
+            "trials": ("trials", tenths),
+            "final": ("final_trials", tenths),
+            "their time": ("final_share", percent),
+            "NDR [Mframe/s]": ("ndr_lower_fps", _millions),
+            "sd [Mframe/s]": ("ndr_lower_sd_fps", _millions),
+            "PDR [Mframe/s]": ("pdr_lower_fps", _millions),
+            "regular": ("regular", percent),
+        },
         note="final: trials of the final duration; their time: its share of the whole. Rates are lower "
         "bounds, sd that between searches. Irregular: MDR that exceeded its timeout of 600 s for a phase; "
         "weir that found the device changed.",
@@ -180,8 +165,7 @@ def _phase_table(compared: pl.DataFrame) -> Table:
     return Table(
         "Mean time of a search ± standard error [s], by number of intermediate phases",
         [
-            Column("device", numeric=False),
-            Column("trials", "s"),
+            *heads("device: | trials [s]"),
             *(Column(f"{number} phases" if number != 1 else "1 phase") for number in phases.PHASES),
         ],
         rows,

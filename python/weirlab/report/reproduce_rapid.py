@@ -3,10 +3,12 @@ without streams, ramps, gaps, and what each flaw does."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 
-from weirlab.plots.style import LIGHT, Plot, altair, finished, series_colors
-from weirlab.report.page import Column, Section, Table, Text, figure, number
+from weirlab.plots.style import LIGHT, Plot, alt, finished, series_color, series_colors
+from weirlab.report.page import Cell, Column, Section, Table, Text, figure, number
 from weirlab.reproductions import Findings
 from weirlab.reproductions.published import RapidUdp, read
 from weirlab.reproductions.rapid.cases import ABLATION, BETTER, OVERRUNS, available_bps, goodput_bps
@@ -129,7 +131,6 @@ def _means(bins: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
 
 def _steps(rows: pl.DataFrame, order: list[str]) -> object:
     """Rows of 0.5 s as steps."""
-    alt = altair()
     rows = rows.filter(pl.col("t_s") < _END_S)
     # A step is drawn up to the next one: the last needs an end.
     ends = rows.filter(pl.col("t_s") == _END_S - 0.5).with_columns(t_s=pl.lit(_END_S))
@@ -139,7 +140,7 @@ def _steps(rows: pl.DataFrame, order: list[str]) -> object:
         .encode(
             x=alt.X("t_s:Q", title="time [s]", scale=alt.Scale(domain=[0, _END_S], nice=False)),
             y=alt.Y("mbps:Q", title="goodput [Mbit/s]"),
-            color=alt.Color("whose:N", scale=alt.Scale(**series_colors(order)), sort=order, title=None),
+            color=series_color("whose", order, title=None),
         )
     )
 
@@ -159,7 +160,6 @@ def _off_areas(states: pl.DataFrame, case: str) -> pl.DataFrame:
 def _estimate_chart(
     estimates: pl.DataFrame, states: pl.DataFrame, case: str, low_s: float, high_s: float
 ) -> list[object]:
-    alt = altair()
     inside = pl.col("t_s").is_between(low_s, high_s)
     rows = estimates.filter((pl.col("case") == case) & inside)
     rows = rows.with_columns(piece=(pl.col("t_s").diff().fill_null(0.0) > _PAUSE_S).cum_sum())
@@ -242,7 +242,6 @@ def _gap_rows(packets: pl.DataFrame) -> pl.DataFrame:
 
 
 def _gaps(packets: pl.DataFrame) -> Plot:
-    alt = altair()
     rows = _gap_rows(packets).filter(pl.col("case").is_in(["flawed", "ideal"]))
     rows = rows.with_columns(order=pl.int_range(pl.len()).over("case")).filter(pl.col("order") < 640)
     chart = (
@@ -264,7 +263,6 @@ def _gaps(packets: pl.DataFrame) -> Plot:
 
 
 def _ramps(packets: pl.DataFrame) -> Plot:
-    alt = altair()
     names = ["ideal", "timely", "flawed"]
     rows = _gap_rows(packets).filter(pl.col("case").is_in(names))
     first = rows.group_by("case").agg(pl.col("stream").min().alias("first"))
@@ -278,7 +276,7 @@ def _ramps(packets: pl.DataFrame) -> Plot:
         .encode(
             x=alt.X("packet:Q", title="packet of the stream" if name == names[-1] else None),
             y=alt.Y("gap_us:Q", title="send gap [µs]", scale=alt.Scale(type="log", domain=domain)),
-            color=alt.Color("case:N", scale=alt.Scale(**series_colors(names)), sort=names, legend=None),
+            color=series_color("case", names, legend=None),
             detail="stream:N",
         )
         .properties(title=name)
@@ -298,7 +296,6 @@ _RAMPS = 8
 
 
 def _distribution(gaps: pl.DataFrame) -> Plot:
-    alt = altair()
     names = gaps.get_column("case").unique(maintain_order=True).to_list()
     titles = {"sent": "as they left", "received": "as they arrived"}
     charts = [
@@ -311,10 +308,9 @@ def _distribution(gaps: pl.DataFrame) -> Plot:
                 scale=alt.Scale(type="log", domain=[10, 10_000]),
             ),
             y=alt.Y("share:Q", title="share of the gaps"),
-            color=alt.Color(
-                "case:N",
-                scale=alt.Scale(**series_colors(names)),
-                sort=names,
+            color=series_color(
+                "case",
+                names,
                 title=None,
                 legend=alt.Legend(symbolType="stroke") if end == "sent" else None,
             ),
@@ -344,32 +340,37 @@ def _spread(runs: pl.DataFrame, case: str, column: str) -> str:
 
 
 def _ablation(runs: pl.DataFrame) -> Table:
-    columns = ("retransmits", "timeouts", "recoveries", "off_s", "ab_p50_mbps")
-    rows = [
-        [title, _spread(runs, name, "settled_mbps"), *(number(_mean(runs, name, c), 3) for c in columns)]
-        for name, title in [("flawed", "none removed"), *((case.name, case.title) for case in ABLATION)]
-    ]
-    heads = ("retransmissions", "timeouts", "recoveries", "time off [s]", "median estimate [Mbit/s]")
-    return Table(
+    def mean(column: str) -> Callable[[tuple[str, str]], str]:
+        return lambda case: number(_mean(runs, case[0], column), 3)
+
+    return Table.of(
         "The flawed variant with one flaw removed, with 300 Mbit/s of UDP, mean ± standard deviation",
-        [Column("removed", numeric=False), Column("goodput [Mbit/s]"), *map(Column, heads)],
-        rows,
+        [("flawed", "none removed"), *((case.name, case.title) for case in ABLATION)],
+        {
+            "removed:": lambda case: case[1],
+            "goodput [Mbit/s]": lambda case: _spread(runs, case[0], "settled_mbps"),
+            "retransmissions": mean("retransmits"),
+            "timeouts": mean("timeouts"),
+            "recoveries": mean("recoveries"),
+            "time off [s]": mean("off_s"),
+            "median estimate [Mbit/s]": mean("ab_p50_mbps"),
+        },
     )
 
 
 def _better(runs: pl.DataFrame) -> Table:
-    columns = ("loss_events", "worst_estimate", "queue_frames", "cross_loss")
-    rows = [
-        [
-            case.name,
-            _spread(runs, case.name, "settled_mbps"),
-            *(number(_mean(runs, case.name, c), 3) for c in columns),
-        ]
-        for case in BETTER
-    ]
-    heads = ("loss events", "estimate off by at most", "mean queue [frames]", "loss of cross traffic")
-    return Table(
+    def mean(column: str) -> Cell:
+        return "name", lambda name: number(_mean(runs, name, column), 3)
+
+    return Table.of(
         "The better Rapid, Reno and CUBIC, mean ± standard deviation",
-        [Column("variant", numeric=False), Column("goodput [Mbit/s]"), *map(Column, heads)],
-        rows,
+        BETTER,
+        {
+            "variant:": "name",
+            "goodput [Mbit/s]": ("name", lambda name: _spread(runs, name, "settled_mbps")),
+            "loss events": mean("loss_events"),
+            "estimate off by at most": mean("worst_estimate"),
+            "mean queue [frames]": mean("queue_frames"),
+            "loss of cross traffic": mean("cross_loss"),
+        },
     )

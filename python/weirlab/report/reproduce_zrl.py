@@ -11,8 +11,8 @@ import polars as pl
 
 from weirlab.analysis.boundaries import ESCAPE, LASTS, STARVES
 from weirlab.plots.plane import AxisOf, Line, heat_map
-from weirlab.plots.style import LIGHT, Plot, altair, finished
-from weirlab.report.page import Column, Details, Section, Table, Text, figure, number
+from weirlab.plots.style import LIGHT, Plot, alt, finished
+from weirlab.report.page import Details, Section, Table, Text, figure, number
 from weirlab.reproductions import Findings
 from weirlab.reproductions.published import Zrl, read
 from weirlab.reproductions.zrl.planes import GAINS, PLANES, SAMPLINGS, Plane
@@ -83,18 +83,13 @@ def spread_table(cells: pl.DataFrame) -> Table | None:
     )
     if rows.is_empty():
         return None
-    return Table(
+    short = partial(number, digits=3)
+    return Table.of(
         f"Cells whose throughput varies by more than {TOLERANCE:g} between seeds",
-        [
-            Column("plane", numeric=False),
-            *(Column(name) for name in ("Gd", "Ps", "mean", "least", "most", "seeds")),
-        ],
-        [
-            [titles[row["plane"]], f"{row['gd']:g}", f"{row['ps']:g}"]
-            + [number(row[name], 3) for name in ("mean", "least", "most")]
-            + [str(row["seeds"])]
-            for row in rows.iter_rows(named=True)
-        ],
+        rows,
+        {"plane:": ("plane", titles.__getitem__), "Gd": ("gd", "{:g}".format), "Ps": ("ps", "{:g}".format)},
+        {name: (name, short) for name in ("mean", "least", "most")},
+        {"seeds": ("seeds", str)},
         note="All others are the same for all seeds within that: the plateau, and what never escapes.",
     )
 
@@ -173,7 +168,6 @@ def _queue_plot(series: pl.DataFrame) -> Plot:
 
 
 def _series_plot(rows: pl.DataFrame, name: str, title: str, unit: str) -> Plot:
-    alt = altair()
     shown = rows.select(ms=pl.col("t_ps") / 1e9, value="value", type="type")
     colors = alt.Scale(domain=["OG", "IG"], range=[LIGHT["blue"], LIGHT["orange"]])
     chart = (

@@ -17,6 +17,7 @@ from weirlab.heavy import np
 from weirlab.measures.rows import frame_counts
 from weirlab.plots.style import Plot, alike, scaled
 from weirlab.records import Records
+from weirlab.report import shared
 from weirlab.report.control import control_sections, deadlocks, held_in_a_cycle, storms
 from weirlab.report.page import (
     Block,
@@ -31,20 +32,10 @@ from weirlab.report.page import (
     Text,
     figure,
     half_width_text,
+    heads,
     mean_text,
     number,
     percent,
-)
-from weirlab.report.shared import (
-    SAME,
-    are_same,
-    display_unit,
-    footer,
-    provenance_section,
-    scenario_details,
-    sparkline,
-    status_callouts,
-    time_text,
 )
 from weirlab.report.story import run_story
 from weirlab.results import Manifest
@@ -64,6 +55,7 @@ def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tup
         connection_plots,
         delay_plots,
         delivery_plots,
+        flow_control_plots,
         limiter_plots,
         port_plots,
     )
@@ -81,6 +73,7 @@ def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tup
         *delivery_plots(records, moments),
         *connection_plots(records, moments),
         *port_plots(records, hot, moments, _set_points(run.scenario)),
+        *flow_control_plots(records, moments),
         *limiter_plots(records, moments),
         *delay_plots(records),
     ]
@@ -91,8 +84,8 @@ def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tup
     sections = []
     evaluation = evaluated(records, run.scenario)
     if run.scenario.measure:
-        told = [Text(each) for each in replicates_told(run.records, evaluation.values)]
-        sections.append(Section("Measures", [measure_table(evaluation.values), *told]))
+        notes = [Text(each) for each in replicates_told(run.records, evaluation.values)]
+        sections.append(Section("Measures", [measure_table(evaluation.values), *notes]))
     messages, of_messages = message_sections(records)
     sections += [*hotspots, *network_sections(run), *messages]
     if plots:
@@ -104,21 +97,21 @@ def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tup
         Section("Ports", _port_blocks(records, hot)),
         *control_sections(records),
         Section("Replicates", [_replicate_table(records)]),
-        provenance_section(manifest, run.provenance),
-        Section("Scenario", [scenario_details(run.scenario)]),
+        shared.provenance_section(manifest, run.provenance),
+        Section("Scenario", [shared.scenario_details(run.scenario)]),
     ]
     each = f", {count} replicates" if count > 1 else ""
     page = Page(
         title=run.scenario.name,
         kind="Run",
-        subtitle=run.scenario.description or f"{time_text(end_ps)} of simulated time{each}",
+        subtitle=run.scenario.description or f"{shared.time_text(end_ps)} of simulated time{each}",
         lead=[
-            *status_callouts(manifest),
+            *shared.status_callouts(manifest),
             *(Callout("A measure failed.", f"{fault}.", "bad") for fault in evaluation.faults.values()),
             *_lead(records, end_ps, count, kept=run.scenario.run.flows),
         ],
         sections=sections,
-        footer=footer(run.provenance),
+        footer=shared.footer(run.provenance),
         story=run_story(records, run.scenario),
     )
     return page, [*hotspot_plots, *of_messages, *plots, *([] if sequence is None else [sequence[1]])]
@@ -149,7 +142,7 @@ def run_sentences(records: Records, *, kept: bool) -> list[str]:
     whether the run kept totals of flows."""
     end_ps = _total_ps(records)
     replicates = records["runs"].height
-    time = f"{time_text(end_ps / replicates)} of simulated time"
+    time = f"{shared.time_text(end_ps / replicates)} of simulated time"
     each = f" in each of {replicates} replicates" if replicates > 1 else ""
     sentences = [f"{time[0].upper()}{time[1:]}{each}; no totals of flows were kept."]
     if kept:
@@ -166,7 +159,11 @@ def run_sentences(records: Records, *, kept: bool) -> list[str]:
 
 def replicates_told(records: Records, measures: pl.DataFrame) -> list[str]:
     """That all replicates are the same, where there are several and they are."""
-    return [SAME] if are_same([records["runs"], records["flows"], records["ports"], measures]) else []
+    return (
+        [shared.SAME]
+        if shared.are_same([records["runs"], records["flows"], records["ports"], measures])
+        else []
+    )
 
 
 def _worst_ports(records: Records) -> list[str]:
@@ -216,8 +213,8 @@ def sparklines(records: Records) -> list[str]:
         values = cells.get_column(what).to_list()
         factor, unit = scaled(max(values), kind)
         most_text = f"{number(max(values) * factor)} {unit}"
-        lines.append(f"{what:<5} {sparkline(values)} up to {most_text}")
-    return [f"{name}, from 0 to {time_text(end_ps)}:", *lines]
+        lines.append(f"{what:<5} {shared.sparkline(values)} up to {most_text}")
+    return [f"{name}, from 0 to {shared.time_text(end_ps)}:", *lines]
 
 
 _BARS = 50
@@ -243,14 +240,14 @@ def measure_table(values: pl.DataFrame) -> Table:
     if values.get_column("replicate").n_unique() <= 1:
         rows = []
         for name, value, unit in values.select("measure", "value", "unit").iter_rows():
-            factor, shown = display_unit(unit, abs(value or 0.0))
+            factor, shown = shared.display_unit(unit, abs(value or 0.0))
             rows.append([name, number(None if value is None else value * factor), shown])
-        columns = [Column("measure", numeric=False), Column("value"), Column("unit", numeric=False)]
+        columns = heads("measure: | value | unit:")
         return Table("Measures", columns, rows)
     rows = []
     for (name, unit), group in values.group_by("measure", "unit", maintain_order=True):
         known = group.get_column("value").drop_nulls().to_list()
-        factor, shown = display_unit(str(unit), max((abs(value) for value in known), default=0.0))
+        factor, shown = shared.display_unit(str(unit), max((abs(value) for value in known), default=0.0))
         interval = mean_interval(known)
         cells = ["–"] * 5
         if interval is not None:
@@ -273,16 +270,7 @@ def measure_table(values: pl.DataFrame) -> Table:
         rows.append([str(name), *cells, shown, str(len(known))])
     return Table(
         "Measures over replicates",
-        [
-            Column("measure", numeric=False),
-            Column("mean"),
-            Column("95 % interval"),
-            Column("std. dev."),
-            Column("least"),
-            Column("most"),
-            Column("unit", numeric=False),
-            Column("values"),
-        ],
+        heads("measure: | mean | 95 % interval | std. dev. | least | most | unit: | values"),
         rows,
         note="The interval holds the true mean with 95 % confidence (Student's t).",
     )
@@ -310,7 +298,7 @@ def _lead(records: Records, end_ps: int, replicates: int, *, kept: bool) -> Sequ
     events = int(records["runs"].get_column("events").sum())
     simulated = Card(
         "Simulated",
-        time_text(end_ps),
+        shared.time_text(end_ps),
         f"{number(events)} events" + (f" in {replicates} replicates" if replicates > 1 else ""),
     )
     if not kept:
@@ -367,7 +355,7 @@ def _flow_table(flows: pl.DataFrame, key: str, caption: str, records: Records) -
         most=pl.col("delay_max_ps").max(),
     )
     rate_factor, rate_unit = scaled(_greatest(rows, "rate") / _total_ps(records), "rate")
-    time_factor, time_unit = scaled(_greatest(rows, "most"), "time")
+    time_unit, delays = shared.quantities("time", *(rows.head(_FLOWS)[name].to_list() for name in _DELAYS))
     cells = [
         [
             str(row[key]),
@@ -377,23 +365,19 @@ def _flow_table(flows: pl.DataFrame, key: str, caption: str, records: Records) -
             number(row["live_frames"]),
             percent(row["dropped_frames"] / row["sent_frames"] if row["sent_frames"] else None),
             number(row["rate"] / _total_ps(records) * rate_factor),
-            *(number(None if row[c] is None else row[c] * time_factor) for c in ("least", "mean", "most")),
+            *delay,
         ]
-        for row in rows.head(_FLOWS).iter_rows(named=True)
+        for row, *delay in zip(rows.head(_FLOWS).iter_rows(named=True), *delays, strict=True)
     ]
     return Table(
         caption,
         [
             Column(key.removesuffix("_name"), numeric=False),
-            Column("sent", "frames"),
-            Column("delivered", "frames"),
-            Column("dropped", "frames"),
-            Column("under way", "frames"),
-            Column("loss ratio"),
-            Column("delivered", rate_unit),
-            Column("least delay", time_unit),
-            Column("mean delay", time_unit),
-            Column("largest delay", time_unit),
+            *heads(
+                "sent [frames] | delivered [frames] | dropped [frames] | under way [frames] | "
+                f"loss ratio | delivered [{rate_unit}] | least delay [{time_unit}] | "
+                f"mean delay [{time_unit}] | largest delay [{time_unit}]"
+            ),
         ],
         cells,
         most=_FLOWS,
@@ -423,40 +407,29 @@ def _port_blocks(records: Records, hot: Sequence[int] = ()) -> Sequence[Block]:
         .with_columns(hot=pl.col("port").is_in(list(hot)))
         .sort(["hot", "drops", "utilisation", "port"], descending=[True, True, True, False])
     )
-    factor, unit = scaled(_greatest(rows, "queue_max_bytes"), "bytes")
-    cells = [
-        [
-            row["port_name"],
-            number(row["frames"]),
-            percent(row["utilisation"]),
-            number(row["drops"]),
-            number(row["queue"] * factor),
-            number(row["queue_max_bytes"] * factor),
-        ]
-        for row in rows.iter_rows(named=True)
-    ]
+    unit, queues = shared.quantities("bytes", *(rows.get_column(name).to_list() for name in _QUEUE))
+    texts = [pl.Series(f"{name}_text", cells, pl.String) for name, cells in zip(_QUEUE, queues, strict=True)]
     idle = records["port_names"].height - rows.height
     return [
-        Table(
+        Table.of(
             "Ports, "
             + ("those at hotspots first, then " if rows.get_column("hot").any() else "")
             + "those with most drops first",
-            [
-                Column("port", numeric=False),
-                Column("sent", "frames"),
-                Column("utilisation"),
-                Column("dropped", "frames"),
-                Column("mean queue", unit),
-                Column("largest queue", unit),
-            ],
-            cells,
-            tones=["middling" if row["drops"] else "" for row in rows.iter_rows(named=True)],
+            rows.with_columns(texts),
+            {"port:": "port_name", "sent [frames]": "frames", "utilisation": ("utilisation", percent)},
+            {"dropped [frames]": "drops", f"mean queue [{unit}]": ("queue_text", str)},
+            {f"largest queue [{unit}]": ("queue_max_bytes_text", str)},
+            tones=["middling" if drops else "" for drops in rows["drops"]],
             most=_PORTS,
             where="tables/ports.parquet",
             note=f"{idle} ports that sent nothing are not listed." if idle else "",
         ),
         *_cause_table(records),
     ]
+
+
+_QUEUE = ("queue", "queue_max_bytes")
+_DELAYS = ("least", "mean", "most")
 
 
 def _cause_table(records: Records) -> Sequence[Table]:
@@ -467,13 +440,10 @@ def _cause_table(records: Records) -> Sequence[Table]:
         drops.group_by("cause_name", "port_name").agg(pl.col("frames").sum()).sort("frames", descending=True)
     )
     return [
-        Table(
+        Table.of(
             "Drops by cause",
-            [Column("cause", numeric=False), Column("port", numeric=False), Column("frames")],
-            [
-                [row["cause_name"], row["port_name"], number(row["frames"])]
-                for row in rows.iter_rows(named=True)
-            ],
+            rows,
+            {"cause:": "cause_name", "port:": "port_name", "frames": "frames"},
             most=30,
             where="tables/drops.parquet",
         )
@@ -482,28 +452,16 @@ def _cause_table(records: Records) -> Sequence[Table]:
 
 def _replicate_table(records: Records) -> Table:
     rows = frame_counts(records)
-    columns = {
-        "packet-hops": "packet_hops",
-        "sent": "sent_frames",
-        "dropped": "dropped_frames",
-        "acknowledgements": "acknowledgement_frames",
-        "dropped of them": "dropped_acknowledgements",
+    acknowledged = {
+        "acknowledgements [frames]": "acknowledgement_frames",
+        "dropped of them [frames]": "dropped_acknowledgements",
     }
-    if not rows.get_column("acknowledgement_frames").sum():
-        columns = dict(list(columns.items())[:3])
-    return Table(
+    return Table.of(
         "Seed and counts of each replicate",
-        [
-            Column("replicate"),
-            Column("seed"),
-            Column("events"),
-            *(Column(name, "frames" if name != "packet-hops" else "") for name in columns),
-        ],
-        [
-            [str(row["replicate"]), str(row["seed"])]
-            + [number(row[name]) for name in ("events", *columns.values())]
-            for row in rows.iter_rows(named=True)
-        ],
+        rows,
+        {"replicate": ("replicate", str), "seed": ("seed", str), "events": "events"},
+        {"packet-hops": "packet_hops", "sent [frames]": "sent_frames", "dropped [frames]": "dropped_frames"},
+        (acknowledged if rows.get_column("acknowledgement_frames").sum() else {}),
         most=20,
         where="tables/runs.parquet",
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from weirlab.errors import InputError, WeirlabError
 from weirlab.plots.search import loss_plots, outcome, progress_plots
 from weirlab.plots.style import Plot, scaled
+from weirlab.report import search_tables, shared
 from weirlab.report.page import (
     Block,
     Callout,
@@ -25,29 +26,14 @@ from weirlab.report.page import (
     Text,
     Tone,
     figure,
+    heads,
     number,
     percent,
 )
-from weirlab.report.search_tables import (
-    bit_rates,
-    direction_table,
-    evidence_table,
-    goal_table,
-    half_texts,
-    shape,
-    sweep_text,
-)
 from weirlab.report.search_terms import deviations, meaning, terms, terms_table
-from weirlab.report.shared import (
-    footer,
-    provenance_section,
-    scenario_details,
-    seconds_text,
-    status_callouts,
-)
 from weirlab.results import Manifest, read_json
 from weirlab.scenario import Scenario, load
-from weirlab.searches import Bound, Ending, GoalResult, SearchResult, SearchState, read_trials
+from weirlab.searches import Bound, Ending, FoundRates, GoalResult, SearchState, read_trials
 from weirlab.searches.build import build
 from weirlab.searches.controlled import OFFER_TOLERANCE
 from weirlab.searches.forwarding import forwarding_cost
@@ -59,12 +45,12 @@ _TRIALS = 300
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """A search as its directory tells it."""
+    """A search as its directory has it."""
 
     scenario: Scenario
     states: Sequence[SearchState]
     """Where it stood before each trial, and at the end."""
-    result: SearchResult
+    result: FoundRates
 
 
 def replay(directory: Path) -> SearchRecord:
@@ -137,8 +123,8 @@ def search_page(record: SearchRecord, manifest: Manifest) -> tuple[Page, list[Pl
         Section(
             "Rates",
             [
-                goal_table(result, scenario),
-                *(Text(text) for text in half_texts(result)),
+                search_tables.goal_table(result, scenario),
+                *(Text(text) for text in search_tables.half_texts(result)),
                 Text(meaning(result, scenario)),
                 terms_table(result, scenario),
             ],
@@ -146,8 +132,8 @@ def search_page(record: SearchRecord, manifest: Manifest) -> tuple[Page, list[Pl
         Section("How the search went", [figure(plot) for plot in plots] or [Text("No trial was made.")]),
         Section("Evidence", _evidence(record)),
         Section("Trials", [_trial_details(record)]),
-        provenance_section(manifest, manifest.provenance),
-        Section("Scenario", [scenario_details(scenario)]),
+        shared.provenance_section(manifest, manifest.provenance),
+        Section("Scenario", [shared.scenario_details(scenario)]),
     ]
     page = Page(
         title=scenario.name,
@@ -155,15 +141,15 @@ def search_page(record: SearchRecord, manifest: Manifest) -> tuple[Page, list[Pl
         subtitle=scenario.description or "",
         lead=_lead(result, scenario, manifest),
         sections=sections,
-        footer=footer(manifest.provenance),
+        footer=shared.footer(manifest.provenance),
         story=search_sentences(result, scenario)[:3],
     )
     return page, plots
 
 
-def search_sentences(result: SearchResult, scenario: Scenario) -> list[str]:
+def search_sentences(result: FoundRates, scenario: Scenario) -> list[str]:
     """The rates, the reason of each that is irregular, and what they cost."""
-    frame_size, _ = shape(result, scenario)
+    frame_size, _ = search_tables.shape(result, scenario)
     found, remarks = [], []
     for goal in result.goals:
         if goal.lower is None:
@@ -171,18 +157,33 @@ def search_sentences(result: SearchResult, scenario: Scenario) -> list[str]:
         else:
             load = goal.lower.offered_fps
             factor, unit = scaled(load, "frame_rate")
-            bits = bit_rates(load, frame_size)[1]
+            bits = search_tables.bit_rates(load, frame_size)[1]
             found.append(f"{goal.goal.name} {number(load * factor, 4)} {unit} ({bits} Gbit/s on the wire)")
+            found[-1] += _disputed_text(goal)
         if not goal.regular:
             found[-1] += ", irregular"
             remarks.append(f"{goal.goal.name} is irregular: {goal.remark}.")
-    cost = f"{len(result.trials)} trials, {seconds_text(result.time_s)} of trial time."
+    cost = f"{len(result.trials)} trials, {shared.seconds_text(result.time_s)} of trial time."
     return ["; ".join(found) + ".", *remarks, cost]
 
 
-def result_json(result: SearchResult, scenario: Scenario) -> dict[str, object]:
+def _disputed_text(goal: GoalResult) -> str:
+    """That trials contradict each other, for a sentence; empty where they do not."""
+    if goal.disputed is None:
+        return ""
+    same = goal.disputed[0].duration_s == goal.disputed[1].duration_s
+    lasted = ("one" if same else shared.seconds_text(each.duration_s) for each in goal.disputed)
+    failed, passed = (
+        f"{how} at {number(each.load_fps * factor, 4)} {unit}"
+        for how, each in zip(lasted, goal.disputed, strict=True)
+        for factor, unit in [scaled(each.load_fps, "frame_rate")]
+    )
+    return f", but trials disagree: {failed} failed, {passed} passed"
+
+
+def result_json(result: FoundRates, scenario: Scenario) -> dict[str, object]:
     """A search result as JSON values."""
-    frame_size, directions = shape(result, scenario)
+    frame_size, directions = search_tables.shape(result, scenario)
 
     def bound(found: Bound | None) -> dict[str, object] | None:
         if found is None:
@@ -224,6 +225,9 @@ def result_json(result: SearchResult, scenario: Scenario) -> dict[str, object]:
                 "regular": goal.regular,
                 "irregularities": [str(each) for each in goal.irregularities],
                 "remark": goal.remark,
+                "disputed": None
+                if goal.disputed is None
+                else [[each.load_fps, each.trial.effective_duration_s] for each in goal.disputed],
                 "lower": bound(goal.lower),
                 "upper": bound(goal.upper),
                 "width": goal.width,
@@ -277,8 +281,8 @@ def _evidence_json(goal: GoalResult) -> dict[str, object] | None:
     }
 
 
-def _lead(result: SearchResult, scenario: Scenario, manifest: Manifest) -> Sequence[Block]:
-    frame_size, directions = shape(result, scenario)
+def _lead(result: FoundRates, scenario: Scenario, manifest: Manifest) -> Sequence[Block]:
+    frame_size, directions = search_tables.shape(result, scenario)
     cards = []
     for goal in result.goals:
         lacking = deviations(goal.goal, result, scenario)
@@ -291,7 +295,7 @@ def _lead(result: SearchResult, scenario: Scenario, manifest: Manifest) -> Seque
         load, intended = goal.lower.offered_fps, goal.lower.load_fps
         factor, unit = scaled(load, "frame_rate")
         each = f"{number(load / directions * factor, 4)} {unit} in each of {directions} directions"
-        bits = bit_rates(load, frame_size)[1]
+        bits = search_tables.bit_rates(load, frame_size)[1]
         detail = f"{each if directions > 1 else 'one direction'}, {bits} Gbit/s on the wire"
         if number(intended * factor, 4) != number(load * factor, 4):
             detail += f"; intended {number(intended * factor, 4)} {unit}"
@@ -305,7 +309,7 @@ def _lead(result: SearchResult, scenario: Scenario, manifest: Manifest) -> Seque
         Card(
             "Search",
             f"{len(result.trials)} trials",
-            f"{seconds_text(result.time_s)} of trial time; {algorithm} on {_testbed(scenario)}",
+            f"{shared.seconds_text(result.time_s)} of trial time; {algorithm} on {_testbed(scenario)}",
         )
     )
     irregular = [
@@ -313,7 +317,7 @@ def _lead(result: SearchResult, scenario: Scenario, manifest: Manifest) -> Seque
         for goal in result.goals
         if not goal.regular
     ]
-    return [*status_callouts(manifest), Numbers(cards), *irregular]
+    return [*shared.status_callouts(manifest), Numbers(cards), *irregular]
 
 
 def _testbed(scenario: Scenario) -> str:
@@ -350,9 +354,9 @@ def _same_load(one: Trial, other: Trial) -> bool:
 
 def _evidence(record: SearchRecord) -> Sequence[Block]:
     result, reasons = record.result, _counted(record)
-    summary = evidence_table(result)
-    blocks: list[Block] = [table for table in (summary, direction_table(result)) if table.rows]
-    if text := sweep_text(result):
+    summary = search_tables.evidence_table(result)
+    blocks: list[Block] = [table for table in (summary, search_tables.direction_table(result)) if table.rows]
+    if text := search_tables.sweep_text(result):
         blocks.append(Text(text))
     for goal in result.goals:
         rows, tones = [], []
@@ -375,16 +379,9 @@ def _evidence(record: SearchRecord) -> Sequence[Block]:
     return blocks
 
 
-_TRIAL_COLUMNS = [
-    Column("trial"),
-    Column("load", "frame/s"),
-    Column("duration", "s"),
-    Column("sent", "frames"),
-    Column("lost", "frames"),
-    Column("loss ratio"),
-    Column("unsent"),
-    Column("outcome", numeric=False),
-]
+_TRIAL_COLUMNS = heads(
+    "trial | load [frame/s] | duration [s] | sent [frames] | lost [frames] | loss ratio | unsent | outcome:"
+)
 
 
 def _trial_cells(trial: Trial, *goals: GoalResult) -> list[str]:

@@ -10,24 +10,29 @@ import polars as pl
 from weirlab.errors import InputError
 from weirlab.plots.study import effect_plots
 from weirlab.plots.style import Plot, scaled
-from weirlab.report.page import Block, Card, Column, Numbers, Page, Section, Table, Text, Tone, figure, number
+from weirlab.report import shared
+from weirlab.report.page import (
+    Block,
+    Card,
+    Cell,
+    Numbers,
+    Page,
+    Section,
+    Table,
+    Text,
+    figure,
+    number,
+)
 from weirlab.report.search import replay
 from weirlab.report.search_tables import direction_table, evidence_table, stacked
 from weirlab.report.search_terms import terms_table
-from weirlab.report.shared import (
-    footer,
-    provenance_section,
-    scenario_details,
-    seconds_text,
-    status_callouts,
-)
 from weirlab.results import Manifest
 from weirlab.scenario import load
-from weirlab.searches.base import SearchResult
+from weirlab.searches.base import FoundRates
 from weirlab.searches.points import PointSearch, point_searches, rates_table
 
 
-def found_so_far(directory: Path) -> list[tuple[PointSearch, SearchResult]]:
+def found_so_far(directory: Path) -> list[tuple[PointSearch, FoundRates]]:
     """The searches of a study that were begun, read from their directories."""
     searches = point_searches(load(directory / "scenario.yaml"))
     begun = [each for each in searches if (directory / each.name / "manifest.json").exists()]
@@ -49,13 +54,13 @@ def points_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     irregular = rates.filter(~pl.col("regular")).height
     time_s = sum(result.time_s for _, result in results)
     lead: list[Block] = [
-        *status_callouts(manifest),
+        *shared.status_callouts(manifest),
         Numbers(
             [
                 Card(
                     "Searches",
                     f"{len(results)}" + ("" if len(results) == planned else f" of {planned}"),
-                    f"{sum(len(result.trials) for _, result in results)} trials, {seconds_text(time_s)}",
+                    f"{sum(len(found.trials) for _, found in results)} trials, {shared.seconds_text(time_s)}",
                     tone="good" if len(results) == planned else "bad",
                 ),
                 Card(
@@ -80,8 +85,8 @@ def points_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
                 )
             ],
         ),
-        provenance_section(manifest, manifest.provenance),
-        Section("Scenario", [scenario_details(scenario)]),
+        shared.provenance_section(manifest, manifest.provenance),
+        Section("Scenario", [shared.scenario_details(scenario)]),
     ]
     page = Page(
         title=scenario.name,
@@ -89,7 +94,7 @@ def points_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
         subtitle=scenario.description or "",
         lead=lead,
         sections=sections,
-        footer=footer(manifest.provenance),
+        footer=shared.footer(manifest.provenance),
         story=points_sentences(rates, len(results)),
     )
     return page, plots
@@ -114,51 +119,40 @@ def rate_table(rates: pl.DataFrame) -> Table:
     factor, unit = scaled(_largest(rates), "frame_rate")
     replicates = rates.get_column("replicate").n_unique() > 1
     classified = rates.get_column("conditional_throughput_fps").null_count() < rates.height
-    rows: list[list[str]] = []
-    tones: list[Tone] = []
-    for row in rates.iter_rows(named=True):
-        lower, upper = row["lower_fps"], row["upper_fps"]
-        conditional = row["conditional_throughput_fps"]
-        rows.append(
-            [
-                *(str(row[name]) for name in factors),
-                *([str(row["replicate"])] if replicates else []),
-                row["goal"],
-                number(None if lower is None else lower * factor, 5),
-                *([number(None if conditional is None else conditional * factor, 5)] if classified else []),
-                number(None if upper is None else upper * factor, 5),
-                number(None if lower is None else row["lower_per_direction_fps"] * factor, 5),
-                *(number(None if lower is None else row[bits] / 1e9, 4) for bits in ("l2_bps", "l1_bps")),
-                str(row["trials"]),
-                seconds_text(row["time_s"]),
-                "regular" if row["regular"] else f"irregular: {row['irregular']}",
-            ]
-        )
-        tones.append("good" if row["regular"] else "bad")
-    return Table(
+
+    def rate(fps: float | None) -> str:
+        return number(None if fps is None else fps * factor, 5)
+
+    def bits(bps: float | None) -> str:
+        return number(None if bps is None else bps / 1e9, 4)
+
+    cells: dict[str, Cell] = {
+        **{f"{name.rsplit('.', 1)[-1]}:": (name, str) for name in factors},
+        "replicate": ("replicate", str),
+        "goal:": "goal",
+        f"rate [{unit}]": ("lower_fps", rate),
+        f"conditional\nthroughput [{unit}]": ("conditional_throughput_fps", rate),
+        f"upper bound [{unit}]": ("upper_fps", rate),
+        f"per direction [{unit}]": ("lower_per_direction_fps", rate),
+        "L2 [Gbit/s]": ("l2_bps", bits),
+        "L1 [Gbit/s]": ("l1_bps", bits),
+        "trials": ("trials", str),
+        "time": ("time_s", shared.seconds_text),
+        "result:": lambda row: "regular" if row["regular"] else f"irregular: {row['irregular']}",
+    }
+    left_out = [] if replicates else ["replicate"]
+    left_out += [] if classified else [f"conditional\nthroughput [{unit}]"]
+    return Table.of(
         "Rates found (lower bounds), sums over all directions",
-        [
-            *(Column(name.rsplit(".", 1)[-1], numeric=False) for name in factors),
-            *([Column("replicate")] if replicates else []),
-            Column("goal", numeric=False),
-            Column("rate", unit),
-            *([Column("conditional\nthroughput", unit)] if classified else []),
-            Column("upper bound", unit),
-            Column("per direction", unit),
-            Column("L2", "Gbit/s"),
-            Column("L1", "Gbit/s"),
-            Column("trials"),
-            Column("time"),
-            Column("result", numeric=False),
-        ],
-        rows,
-        tones=tones,
+        rates,
+        {head: cell for head, cell in cells.items() if head not in left_out},
+        tones=["good" if regular else "bad" for regular in rates["regular"]],
         where="tables/rates.parquet",
         note="Trials and time are those of the whole search, which all its goals share.",
     )
 
 
-def evidence_tables(results: Sequence[tuple[PointSearch, SearchResult]]) -> list[Table]:
+def evidence_tables(results: Sequence[tuple[PointSearch, FoundRates]]) -> list[Table]:
     """What speaks for the rates, and the counts of each direction, of all searches; those that have rows."""
     replicates = any(each.replicate for each, _ in results)
     tables = []
@@ -172,7 +166,7 @@ def evidence_tables(results: Sequence[tuple[PointSearch, SearchResult]]) -> list
     return tables
 
 
-def terms_of_all(results: Sequence[tuple[PointSearch, SearchResult]]) -> list[Table]:
+def terms_of_all(results: Sequence[tuple[PointSearch, FoundRates]]) -> list[Table]:
     """What the goals ask for: once where all searches ask for the same, else by the levels."""
     made = [(each.levels, terms_table(result, each.scenario)) for each, result in results]
     if not made:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from weirlab.plots.style import scaled
-from weirlab.report.page import Column, Table, Tone, number, percent
+from weirlab.report.page import Column, Table, Tone, heads, number, percent
 from weirlab.report.search_terms import MARK, deviations, marked_name
 from weirlab.report.shared import seconds_text, sparkline
 from weirlab.scenario import Scenario
-from weirlab.searches import GoalResult, SearchResult
+from weirlab.searches import FoundRates, GoalResult
 from weirlab.searches.base import SearchState
 from weirlab.searches.forwarding import forwarding_cost
 from weirlab.searches.half import HalfLoad
@@ -22,7 +22,7 @@ _BARS = 50
 """Most bars in a line."""
 
 
-def bound_lines(states: Sequence[SearchState], result: SearchResult) -> list[str]:
+def bound_lines(states: Sequence[SearchState], result: FoundRates) -> list[str]:
     """How the bounds of each goal came together, trial by trial: bars of the share of the upper bound that
     lies between them, as logarithms from 100 % to the least width. `states[i]` is where the search stood
     when it asked for trial `i`; the last is its end. Nothing where no goal ever had two bounds."""
@@ -52,7 +52,7 @@ _CONDITIONAL = (
 )
 
 
-def goal_table(result: SearchResult, scenario: Scenario) -> Table:
+def goal_table(result: FoundRates, scenario: Scenario) -> Table:
     """One row per goal: the bounds, the conditional throughput where the algorithm classifies loads, and what
     they mean per direction and in bits."""
     frame_size, directions = shape(result, scenario)
@@ -85,17 +85,11 @@ def goal_table(result: SearchResult, scenario: Scenario) -> Table:
     return Table(
         "Rates found (lower bounds), sums over all directions",
         [
-            Column("goal", numeric=False),
-            Column("loss ≤"),
-            Column("rate\n(offered)", unit),
-            Column("intended\nload", unit),
+            *heads(f"goal: | loss ≤ | rate\n(offered) [{unit}] | intended\nload [{unit}]"),
             *([Column("conditional\nthroughput", unit)] if classified else []),
-            Column("upper bound", unit),
-            Column("width"),
-            Column("per direction", unit),
-            Column("L2", "Gbit/s"),
-            Column("L1", "Gbit/s"),
-            Column("result", numeric=False),
+            *heads(
+                f"upper bound [{unit}] | width | per direction [{unit}] | L2 [Gbit/s] | L1 [Gbit/s] | result:"
+            ),
         ],
         rows,
         tones=tones,
@@ -106,39 +100,24 @@ def goal_table(result: SearchResult, scenario: Scenario) -> Table:
     )
 
 
-def evidence_table(result: SearchResult) -> Table:
+def evidence_table(result: FoundRates) -> Table:
     """What the trials at the lower bounds allow to be said of one more trial there. Empty where the
     algorithm does not classify loads."""
-    rows = []
-    for goal in result.goals:
-        if (found := goal.evidence) is None or goal.lower is None:
-            continue
-        chance, interval = found.exceed_estimate, found.exceed_interval
-        rows.append(
-            [
-                goal.goal.name,
-                f"{len(found.lower_trials)} + {len(found.upper_trials)}",
-                str(found.full_trials),
-                str(found.exceeding_trials),
-                "–" if chance is None else percent(chance),
-                "–" if interval is None else " … ".join(percent(end) for end in interval),
-                seconds_text(found.time_s),
-                found.stationarity_told,
-            ]
-        )
-    return Table(
+    return Table.of(
         "Evidence at the bounds",
-        [
-            Column("goal", numeric=False),
-            Column("trials", "lower + upper"),
-            Column("of full length"),
-            Column("too much loss"),
-            Column("chance that one more fails"),
-            Column("95 % interval"),
-            Column("reached after"),
-            Column("stationarity", numeric=False),
-        ],
-        rows,
+        [(goal.goal, goal.evidence) for goal in result.goals if goal.evidence is not None and goal.lower],
+        {
+            "goal:": lambda each: each[0].name,
+            "trials [lower + upper]": lambda each: (
+                f"{len(each[1].lower_trials)} + {len(each[1].upper_trials)}"
+            ),
+            "of full length": lambda each: str(each[1].full_trials),
+            "too much loss": lambda each: str(each[1].exceeding_trials),
+            "chance that one more fails": lambda each: percent(each[1].exceed_estimate),
+            "95 % interval": lambda each: " … ".join(map(percent, each[1].exceed_interval or ())) or "–",
+            "reached after": lambda each: seconds_text(each[1].time_s),
+            "stationarity:": lambda each: each[1].stationarity_told,
+        },
         note="'Reached after': time of all trials of the search until the goal was reached, waits and trials "
         "for other goals included. The interval is that of Clopper and Pearson; the chance is "
         "(failures + 1) / (trials + 2). "
@@ -146,9 +125,9 @@ def evidence_table(result: SearchResult) -> Table:
     )
 
 
-def direction_table(result: SearchResult) -> Table:
+def direction_table(result: FoundRates) -> Table:
     """The counts of each direction in the trials that stand for the bounds. Empty where there is one
-    direction, or the testbed cannot tell them apart."""
+    direction, or the testbed cannot distinguish them."""
     rows = []
     for goal in result.goals:
         for side, bound in (("lower", goal.lower), ("upper", goal.upper)):
@@ -169,21 +148,13 @@ def direction_table(result: SearchResult) -> Table:
                 )
     return Table(
         "Directions at the bounds",
-        [
-            Column("goal", numeric=False),
-            Column("bound", numeric=False),
-            Column("trial"),
-            Column("direction", numeric=False),
-            Column("sent", "frames"),
-            Column("lost", "frames"),
-            Column("loss ratio"),
-        ],
+        heads("goal: | bound: | trial | direction: | sent [frames] | lost [frames] | loss ratio"),
         rows,
         note="Goals are judged by the sum over all directions.",
     )
 
 
-def sweep_text(result: SearchResult) -> str:
+def sweep_text(result: FoundRates) -> str:
     """What the sweep below the bounds looked at, and what it cannot have seen; empty where there was none."""
     if (found := swept(result)) is None:
         return ""
@@ -225,7 +196,7 @@ def _half_text(goal: GoalResult, found: HalfLoad, busy: bool) -> str:
     return f"best estimate: half of the trials pass at {about} ({basis}{doubt})."
 
 
-def half_texts(result: SearchResult) -> list[str]:
+def half_texts(result: FoundRates) -> list[str]:
     """A sentence for each goal with the load that half of the trials pass, or that it is not known well
     enough; one about what a frame cost a router of this machine, and one about what the rest of the machine
     cost."""
@@ -233,7 +204,7 @@ def half_texts(result: SearchResult) -> list[str]:
     busy = any(trial.disturbance for trial in result.trials)
     for goal in result.goals:
         if (found := goal.half) is not None:
-            texts.append(f"{goal.goal.name}, {_half_text(goal, found, busy)}")
+            texts.append(f"{goal.goal.name}: {_half_text(goal, found, busy)}")
     if (forwarding := forwarding_cost(result.trials)) is not None:
         factor, unit = scaled(forwarding.capacity_fps, "frame_rate")
         texts.append(
@@ -258,7 +229,7 @@ def bit_rates(load_fps: float | None, frame_size: int) -> list[str]:
     return [number(load_fps * 8 * (frame_size + extra) / 1e9, 4) for extra in (0, OVERHEAD_BYTES)]
 
 
-def shape(result: SearchResult, scenario: Scenario) -> tuple[int, int]:
+def shape(result: FoundRates, scenario: Scenario) -> tuple[int, int]:
     """Frame size [B] and number of directions."""
     if result.trials:
         spec = result.trials[0].spec

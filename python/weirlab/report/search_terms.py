@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from weirlab.fields.base import kind_of
-from weirlab.report.page import Column, Table, number, percent
+from weirlab.report.page import Table, heads, number, percent
 from weirlab.scenario import Scenario
-from weirlab.searches import SearchGoal, SearchResult
+from weirlab.searches import FoundRates, SearchGoal
 
 MARK = "†"
 """Behind the name of a goal whose search deviates from RFC 9971."""
@@ -23,7 +23,7 @@ def terms(goal: SearchGoal) -> str:
     return f"{loss}, exceeded in ≤ {percent(goal.exceed_ratio)} of {goal.duration_sum_s:g} s"
 
 
-def deviations(goal: SearchGoal, result: SearchResult, scenario: Scenario) -> list[str]:
+def deviations(goal: SearchGoal, result: FoundRates, scenario: Scenario) -> list[str]:
     """In what the search for a goal, as the scenario asks for it and as it went, is not that of RFC 9971;
     empty where it is conformant.
 
@@ -57,12 +57,12 @@ def deviations(goal: SearchGoal, result: SearchResult, scenario: Scenario) -> li
     return found
 
 
-def marked_name(goal: SearchGoal, result: SearchResult, scenario: Scenario) -> str:
+def marked_name(goal: SearchGoal, result: FoundRates, scenario: Scenario) -> str:
     """The name of a goal, with a mark behind it where its search deviates from RFC 9971."""
     return f"{goal.name} {MARK}" if deviations(goal, result, scenario) else goal.name
 
 
-def terms_table(result: SearchResult, scenario: Scenario) -> Table:
+def terms_table(result: FoundRates, scenario: Scenario) -> Table:
     """One row per goal: what it asks for, and in what its search deviates from RFC 9971."""
     rows = []
     for found in result.goals:
@@ -82,22 +82,14 @@ def terms_table(result: SearchResult, scenario: Scenario) -> Table:
         )
     return Table(
         "Goals",
-        [
-            Column("goal", numeric=False),
-            Column("loss ≤"),
-            Column("final trial", "s"),
-            Column("exceed ratio ≤"),
-            Column("duration sum", "s"),
-            Column("width ≤"),
-            Column("RFC 9971", numeric=False),
-        ],
+        heads("goal: | loss ≤ | final trial [s] | exceed ratio ≤ | duration sum [s] | width ≤ | RFC 9971:"),
         rows,
         note="A load meets a goal when trials with more loss take at most the exceed ratio of the duration "
-        "sum. What each deviation means stands in docs/searching.md, Deviations from RFC 9971.",
+        "sum. The meaning of each deviation is in docs/searching.md, Deviations from RFC 9971.",
     )
 
 
-def meaning(result: SearchResult, scenario: Scenario) -> str:
+def meaning(result: FoundRates, scenario: Scenario) -> str:
     """What the rates of a search are, in sentences."""
     said = []
     goals = sorted((found.goal for found in result.goals), key=_decision)

@@ -11,7 +11,7 @@ from weirlab.errors import MissingCapability
 from weirlab.plots.sensitivity import sensitivity_plots
 from weirlab.plots.style import Plot
 from weirlab.report.optimum import optimum_section
-from weirlab.report.page import Block, Column, Details, Section, Table, Text, figure, number
+from weirlab.report.page import Block, Column, Details, Section, Table, Text, figure, heads, number
 from weirlab.scenario.plan.design import LatinHypercube, Optimise
 from weirlab.studies import Study
 
@@ -36,7 +36,7 @@ _INTRODUCTIONS = {
     "sobol": "Sobol indices: S1 is the part of the variance over the whole space that a parameter causes "
     "alone, ST what it causes together with others; all ST together exceed 1 by what several cause jointly.",
     "latin-hypercube": "PAWN is how much the distribution of the measure changes along the range of a "
-    "parameter, whatever the shape of the effect; ρ is Spearman's rank correlation, whose sign tells the "
+    "parameter, whatever the shape of the effect; ρ is Spearman's rank correlation, whose sign gives the "
     "direction. Both see ranks within each combination of the factors.",
 }
 
@@ -44,8 +44,8 @@ _INTRODUCTIONS = {
 def sensitivity_of(study: Study) -> pl.DataFrame | None:
     """What `weirlab.analysis.sensitivity` finds in a study; None without a design, or without a point. A
     design that fills the space is looked at as a whole, the others by combination of the factors."""
-    plan = study.scenario.study
-    if plan is None or plan.design is None or isinstance(plan.design, Optimise):
+    plan = study.section
+    if plan.design is None or isinstance(plan.design, Optimise):
         return None
     if study.points.is_empty() or study.measures.is_empty():
         return None
@@ -65,8 +65,7 @@ def sensitivity_table(study: Study, table: pl.DataFrame) -> Table:
         "Parameters by their weight",
         [
             *(Column(factor.rsplit(".", 1)[-1], numeric=False) for factor in by),
-            Column("measure", numeric=False),
-            Column("parameter", numeric=False),
+            *heads("measure: | parameter:"),
             *(Column(_TITLES[column]) for column in columns),
         ],
         [
@@ -117,12 +116,10 @@ def _section(study: Study, table: pl.DataFrame) -> tuple[Section, list[Plot]]:
 
 
 def _kind(study: Study) -> Any:
-    assert study.scenario.study is not None
-    assert study.scenario.study.design is not None
-    return study.scenario.study.design.kind
+    assert study.section.design is not None
+    return study.section.design.kind
 
 
 def _by(study: Study, table: pl.DataFrame) -> list[str]:
-    """The factors whose levels the table tells apart."""
-    assert study.scenario.study is not None
-    return [factor for factor in study.scenario.study.factors if factor in table.columns]
+    """The factors whose levels the table distinguishes."""
+    return [factor for factor in study.section.factors if factor in table.columns]

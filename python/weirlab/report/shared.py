@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from weirlab.plots.style import scaled
-from weirlab.report.page import Callout, Code, Column, Details, Section, Table, Text, number
+from weirlab.report.page import Callout, Code, Column, Details, Section, Table, Text, heads, number
 from weirlab.results import Manifest, Provenance
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
-    """The last part of each path, after the part that tells it from others that end alike: `fast.rate`."""
+    """The last part of each path, after what distinguishes it from others that end alike: `fast.rate`."""
     found = {}
     for name in names:
         parts = name.split(".")
@@ -35,6 +36,32 @@ def display_unit(unit: str, largest: float) -> tuple[float, str]:
     if unit in kinds:
         return scaled(largest, kinds[unit])
     return 1.0, "" if unit == "1" else unit
+
+
+_LEGIBLE = 1e-3
+"""A value this far below the largest has too many zeros in the unit of that."""
+
+
+def quantities(kind: str, *columns: Sequence[float | None]) -> tuple[str, Sequence[Sequence[str]]]:
+    """The unit in the heads of columns of values of one `kind` (see `scaled`), and the texts of cells. Where
+    the unit of the largest would hide the small ones, each cell has its own, and the heads have none."""
+    known = [abs(value) for column in columns for value in column if _is_some(value)]
+    factor, unit = scaled(max(known, default=0.0), kind)
+
+    def alone(value: float | None) -> str:
+        if not _is_some(value):
+            return number(value)
+        own, its = scaled(value, kind)
+        return f"{number(value * own)} {its}"
+
+    if min(known, default=1.0) < _LEGIBLE * max(known, default=1.0):
+        return "", [[alone(value) for value in column] for column in columns]
+    shown = [[number(None if value is None else value * factor) for value in column] for column in columns]
+    return unit, shown
+
+
+def _is_some(value: float | None) -> TypeGuard[float]:
+    return bool(value) and math.isfinite(value or 0.0)
 
 
 def time_text(ps: float) -> str:
@@ -72,7 +99,7 @@ def provenance_section(manifest: Manifest, provenance: Provenance) -> Section:
     load = provenance.load_average
     rows = [
         ("command", shlex.join(provenance.command)),
-        ("begin (UTC)", provenance.started.replace("T", " ").removesuffix("+00:00")),
+        ("start (UTC)", provenance.started.replace("T", " ").removesuffix("+00:00")),
         ("duration", _duration_text(manifest, provenance)),
         *(
             (
@@ -100,7 +127,7 @@ def provenance_section(manifest: Manifest, provenance: Provenance) -> Section:
             "–" if load is None else " ".join(f"{value:.2f}" for value in load) + " (1, 5, 15 min)",
         ),
     ]
-    columns = [Column("fact", numeric=False), Column("value", numeric=False)]
+    columns = heads("fact: | value:")
     how = "in the directory of this result" if manifest.kind in _COMMANDS else "as it was called"
     return Section(
         "Provenance",
@@ -135,7 +162,7 @@ def _duration_text(manifest: Manifest, sitting: Provenance) -> str:
     if sitting.duration_s is not None:
         return seconds_text(sitting.duration_s)
     is_last = not manifest.sittings or sitting == manifest.sittings[-1]
-    return "not known: it goes on, or was killed" if is_last else "not known: it was killed"
+    return "not known: it is running, or was killed" if is_last else "not known: it was killed"
 
 
 def scenario_details(scenario: Scenario, of: str = "") -> Details:
@@ -152,7 +179,7 @@ def footer(provenance: Provenance) -> str:
 
 
 SAME = "All replicates are the same, so the intervals say nothing."
-"""What is said of several replicates that chance does not tell apart."""
+"""What is said of several replicates that chance does not distinguish."""
 
 
 def are_same(frames: Sequence[pl.DataFrame]) -> bool:

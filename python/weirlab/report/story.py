@@ -12,6 +12,7 @@ from weirlab.report.page import number, percent
 from weirlab.report.shared import time_text
 from weirlab.scenario import Scenario
 
+_MOST_DROPS = 0.5
 _TAIL = 0.99
 _FOR_TAIL = 100
 
@@ -31,7 +32,8 @@ def _bottleneck(records: Records) -> str:
     """The port that dropped most, or whose queue grew longest, and how much was asked of it."""
     end_ps = float(records["runs"].get_column("end_ps").cast(pl.Float64).sum())
     ports = records.named("ports")
-    if "from_kind" in ports.columns:
+    of_switches = "from_kind" in ports.columns
+    if of_switches:
         ports = ports.filter(pl.col("from_kind") == "switch")
     whole = ports.group_by("port_name", maintain_order=True).agg(
         pl.col("drops", "dropped_bytes", "frames", "bytes", "busy_ps").sum(),
@@ -56,10 +58,22 @@ def _bottleneck(records: Records) -> str:
         f"at most, {time_text(8e12 * longest / rate)} at its rate"
     )
     if not worst["drops"]:
-        return f"The longest queue was at {name}, which carried {percent(load)} of its rate: {queue}."
-    share = worst["drops"] / int(whole.get_column("drops").sum())
+        which = "longest queue of a switch" if of_switches else "longest queue"
+        return f"The {which} was at {name}, which carried {percent(load)} of its rate: {queue}."
+    share = worst["drops"] / int(records["ports"].get_column("drops").cast(pl.Float64).sum())
     dropped = f"{'all' if share == 1 else percent(share)} of the drops were there"
-    return f"{name} was asked for {percent(load)} of its rate: {queue}; {dropped}."
+    if _dropped_at_hosts(records) > _MOST_DROPS:
+        dropped += ", most at hosts"
+    return f"{name} was offered {percent(load)} of its rate: {queue}; {dropped}."
+
+
+def _dropped_at_hosts(records: Records) -> float:
+    """Which share of all drops: what limiters had no room for, and full queues of senders."""
+    ports = records.named("ports")
+    if "from_kind" not in ports.columns:
+        return 0.0
+    drops = pl.col("drops").cast(pl.Float64)
+    return float(ports.select(drops.filter(pl.col("from_kind") == "host").sum() / drops.sum()).item())
 
 
 def _pauses(records: Records) -> str:
@@ -82,7 +96,7 @@ def _deadlock(records: Records) -> str:
         return ""
     rows = records["deadlocks"].filter(pl.col("replicate") == pl.col("replicate").min())
     ports, since = rows.select("port").n_unique(), time_text(max(rows.get_column("since_ps").to_list()))
-    return f"Deadlock: from {since} on, {ports} ports wait for each other and stand still."
+    return f"Deadlock: from {since} on, {ports} ports wait for each other, and nothing moves."
 
 
 def _holds(records: Records) -> str:

@@ -11,6 +11,7 @@ from weirlab.comparisons import pairs
 from weirlab.measures.rows import FRAMES
 from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import Plot
+from weirlab.report import shared
 from weirlab.report.contest import contest_sections, contest_sentences
 from weirlab.report.network import still_sections
 from weirlab.report.page import (
@@ -25,22 +26,13 @@ from weirlab.report.page import (
     Text,
     figure,
     half_width_text,
+    heads,
     mean_text,
     number,
     percent,
 )
 from weirlab.report.pairs import pair_sections, pair_sentence, precision_sentence
 from weirlab.report.sensitivity import sensitivity_sections
-from weirlab.report.shared import (
-    SAME,
-    are_same,
-    display_unit,
-    footer,
-    provenance_section,
-    scenario_details,
-    short_names,
-    status_callouts,
-)
 from weirlab.results import Manifest
 from weirlab.stats import mean_interval
 from weirlab.studies import Study
@@ -52,7 +44,7 @@ _CARDS = 3
 def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots."""
     factors = _factors(study)
-    lead: list[Block] = [*status_callouts(manifest)]
+    lead: list[Block] = [*shared.status_callouts(manifest)]
     replicates = replicates_text(study)
     if precision := precision_sentence(study):
         lead.append(Text(precision))
@@ -102,8 +94,8 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
         sections.append(Section("Combinations that cannot be", [_impossible_table(study)]))
     sections += [
         Section("Frames", [_frame_table(study)]),
-        provenance_section(manifest, study.provenance),
-        Section("Scenario", [scenario_details(study.scenario)]),
+        shared.provenance_section(manifest, study.provenance),
+        Section("Scenario", [shared.scenario_details(study.scenario)]),
     ]
     page = Page(
         title=study.scenario.name,
@@ -111,7 +103,7 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
         subtitle=study.scenario.description or "",
         lead=lead,
         sections=sections,
-        footer=footer(study.provenance),
+        footer=shared.footer(study.provenance),
         story=_story(study),
     )
     return page, [*contested_plots, *compared_plots, *plots, *maps, *effects]
@@ -130,8 +122,8 @@ def study_sentences(study: Study) -> list[str]:
     if compared := pairs(study):
         sentences.insert(0, pair_sentence(study, compared))
     sentences = [*contest_sentences(study), *sentences]
-    if _nothing_random(study):
-        sentences.append(SAME)
+    if text := _nothing_random(study):
+        sentences.append(text)
     if many_failed := study.failures.height:
         first = study.failures.row(0, named=True)
         sentences.append(
@@ -167,7 +159,7 @@ def _decides(study: Study) -> bool:
 
 
 def _has_design(study: Study) -> bool:
-    return study.scenario.study is not None and study.scenario.study.design is not None
+    return study.section.design is not None
 
 
 def _losses(study: Study) -> Card:
@@ -202,9 +194,10 @@ def _extremes(study: Study) -> list[Card]:
             continue
         named = means.join(study.points, on="point", how="left", maintain_order="left")
         least, most = named.row(0, named=True), named.row(-1, named=True)
-        factor, unit = display_unit(least["unit"], max(abs(least["value"]), abs(most["value"])))
+        factor, unit = shared.display_unit(least["unit"], max(abs(least["value"]), abs(most["value"])))
         low, high = (number(row["value"] * factor, 3) for row in (least, most))
-        where = [", ".join(str(row[column]) for column in factors) for row in (least, most)]
+        names = shared.short_names(factors).items()
+        where = [", ".join(f"{name} {row[path]}" for path, name in names) for row in (least, most)]
         cards.append(Card(name, f"{low} … {high} {unit}".rstrip(), f"at {where[0]} … at {where[1]}"))
     return cards
 
@@ -214,14 +207,14 @@ def effect_table(study: Study) -> Table:
     factors = _factors(study)
     units = dict(study.measures.select("measure", "unit").unique().iter_rows())
     names = [name for name in study.scenario.measure if name in units]
-    values: dict[tuple[object, ...], list[float]] = {
-        key: group.get_column("value").drop_nulls().to_list()
-        for key, group in study.measures.group_by("point", "measure")
-    }
+    values: dict[tuple[int, str], list[float]] = {}
+    known = study.measures.select("point", "measure", "value").drop_nulls("value")
+    for point, measure, value in known.iter_rows():
+        values.setdefault((point, measure), []).append(value)
     shown = {}
     for name in names:
         reported = [abs(value) for (_, measure), each in values.items() if measure == name for value in each]
-        shown[name] = display_unit(units[name], max(reported, default=0.0))
+        shown[name] = shared.display_unit(units[name], max(reported, default=0.0))
     rows = []
     counts = study.replicates_of
     sequential = _decides(study)
@@ -247,24 +240,40 @@ def effect_table(study: Study) -> Table:
     return Table(
         "Measures by point" + (": mean ± half of the 95 % interval" if several else ""),
         [
-            *(Column(name, numeric=False) for name in short_names(factors or ["point"]).values()),
+            *(Column(name, numeric=False) for name in shared.short_names(factors or ["point"]).values()),
             *([Column("runs")] if sequential else []),
             *(Column(name, shown[name][1]) for name in names),
         ],
         rows,
         where="tables/measures.parquet",
         note=f"{replicates_text(study)} replicates each; Student's t. Behind a mean of fewer: how many."
-        + (f" {SAME}" if _nothing_random(study) else "")
+        + f" {_nothing_random(study)}".rstrip()
         if several
         else "One replicate each.",
     )
 
 
-def _nothing_random(study: Study) -> bool:
-    """Whether the replicates of every point found the same, frame for frame."""
-    found = study.runs.sort("point", maintain_order=True)
+def _nothing_random(study: Study) -> str:
+    """Which points have replicates that found the same, frame for frame; empty where none has."""
     values = study.measures.select("point", "replicate", "measure", "value").sort("point", "measure")
-    return are_same([found, *([values] if study.scenario.measure else [])])
+    tables = [study.runs.sort("point", maintain_order=True), *([values] if study.scenario.measure else [])]
+    if shared.are_same(tables):
+        return shared.SAME
+    points = set(study.runs["point"])
+    same = points.intersection(*(_repeated(table) for table in tables))
+    if not same:
+        return ""
+    return f"At {len(same)} of {len(points)} points all replicates are the same: their intervals say nothing."
+
+
+def _repeated(table: pl.DataFrame) -> set[int]:
+    """The points with several replicates, of which each row says the same."""
+    keys = [name for name in ("point", "measure") if name in table.columns]
+    kept = table.drop("replicate", "seed", strict=False)
+    counts = kept.group_by(keys).agg(pl.all().n_unique(), pl.len().alias("rows in all"))
+    values = [name for name in kept.columns if name not in keys]
+    is_same = (pl.col("rows in all") > 1) & pl.all_horizontal(pl.col(values) == 1)
+    return set(counts.group_by("point").agg(is_same.all().alias("same")).filter("same")["point"])
 
 
 def _impossible_table(study: Study) -> Table:
@@ -288,13 +297,9 @@ def _frame_table(study: Study) -> Details:
     table = Table(
         "Frames by point, sums over replicates",
         [
-            *(Column(name, numeric=False) for name in short_names(factors or ["point"]).values()),
-            Column("sent"),
-            Column("delivered"),
-            Column("dropped"),
-            Column("under way"),
-            Column("loss ratio"),
-            *([Column("acknowledgements"), Column("dropped of them")] if back else []),
+            *(Column(name, numeric=False) for name in shared.short_names(factors or ["point"]).values()),
+            *heads("sent | delivered | dropped | under way | loss ratio"),
+            *(heads("acknowledgements | dropped of them") if back else []),
         ],
         [
             [
@@ -325,8 +330,6 @@ def _factors(study: Study) -> list[str]:
 
 
 def _levels(study: Study) -> dict[str, list[str]]:
-    assert study.scenario.study is not None
     return {
-        _short(factor): [level.name for level in levels]
-        for factor, levels in study.scenario.study.factors.items()
+        _short(factor): [level.name for level in levels] for factor, levels in study.section.factors.items()
     }

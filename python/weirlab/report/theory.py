@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 
 from weirlab.analysis.hotspots import HotspotFacts
 from weirlab.analysis.queues import ControlledQueue
@@ -12,7 +13,7 @@ from weirlab.analysis.ranking import QueueLine, rank_parameters, rank_queues
 from weirlab.analysis.stability import Axis, loops_of, over_plane
 from weirlab.plots.plane import AxisOf, Line, heat_map
 from weirlab.plots.style import Plot
-from weirlab.report.page import Block, Column, Page, Section, Table, Text, Tone, figure, number, percent
+from weirlab.report.page import Block, Page, Section, Table, Text, figure, heads, number, percent
 from weirlab.report.shared import footer, scenario_details
 from weirlab.results import Provenance
 from weirlab.scenario import Scenario
@@ -24,7 +25,7 @@ GAINS = (
 )
 LARGE_SIGNALS = "Margins do not cover large signals: saturation by PAUSE, floors of rates, start."
 _MARGINS = (
-    "Delay margin: the delay of the whole loop at which it begins to oscillate; between samples, the rate "
+    "Delay margin: the delay of the whole loop at which it starts to oscillate; between samples, the rate "
     "acts only where a frame is sampled, and that margin decides. A loop is stable while its delay is less. "
     "Phase margins are those with the delay that the loop has, delay margins include it. " + LARGE_SIGNALS
 )
@@ -34,17 +35,10 @@ def hotspot_table(facts: Sequence[HotspotFacts]) -> Table:
     """How hard the hotspots of a scenario are."""
     return Table(
         "Hotspots",
-        [
-            Column("name", numeric=False),
-            Column("type", numeric=False),
-            Column("at", numeric=False),
-            Column("severity HSV"),
-            Column("class", numeric=False),
-            Column("degree HSD"),
-            Column("class", numeric=False),
-            Column("throughput at most"),
-            Column("without control"),
-        ],
+        heads(
+            "name: | type: | at: | severity HSV | class: | degree HSD | class: | maximum throughput | "
+            "without control"
+        ),
         [
             [
                 fact.name,
@@ -76,65 +70,41 @@ def hotspot_json(facts: Sequence[HotspotFacts]) -> list[dict[str, object]]:
 
 def queue_table(queues: Sequence[ControlledQueue]) -> Table:
     """The queues that measure, and how hot they are."""
-    return Table(
+    return Table.of(
         "Queues that measure",
-        [
-            Column("port", numeric=False),
-            Column("scheme", numeric=False),
-            Column("flows"),
-            Column("served", "kframe/s"),
-            Column("severity HSV"),
-            Column("degree HSD"),
-            Column("class", numeric=False),
-            Column("delay of the loop", "µs"),
-        ],
-        [
-            [
-                queue.port,
-                queue.scheme,
-                number(queue.point.flows),
-                number(queue.point.service_fps / 1e3),
-                number(queue.severity, 3),
-                percent(queue.degree),
-                queue.classes,
-                number(queue.point.delay_s * 1e6),
-            ]
-            for queue in queues
-        ],
+        queues,
+        {
+            "port:": "port",
+            "scheme:": "scheme",
+            "flows": lambda queue: number(queue.point.flows),
+            "served [kframe/s]": lambda queue: number(queue.point.service_fps / 1e3),
+            "severity HSV": ("severity", _short),
+            "degree HSD": ("degree", percent),
+            "class:": "classes",
+            "delay of the loop [µs]": lambda queue: number(queue.point.delay_s * 1e6),
+        },
     )
+
+
+_short = partial(number, digits=3)
 
 
 def loop_table(queues: Sequence[ControlledQueue]) -> Table:
     """The margins of their loops."""
-    rows: list[list[str]] = []
-    tones: list[Tone] = []
-    for queue in queues:
-        for loop in loops_of(queue.point):
-            tones.append("good" if loop.stable else "bad")
-            rows.append(
-                [
-                    queue.port,
-                    loop.name,
-                    number(loop.crossover_rad_s),
-                    number(loop.phase_margin_deg, 3),
-                    number(loop.delay_margin_s * 1e6, 3),
-                    number(loop.sampled_delay_margin_s * 1e6, 3),
-                    "stable" if loop.stable else "unstable",
-                ]
-            )
-    return Table(
+    loops = [(queue.port, loop) for queue in queues for loop in loops_of(queue.point)]
+    return Table.of(
         "Loops",
-        [
-            Column("port", numeric=False),
-            Column("loop", numeric=False),
-            Column("crossover", "rad/s"),
-            Column("phase margin", "°"),
-            Column("delay margin", "µs"),
-            Column("between samples", "µs"),
-            Column("verdict", numeric=False),
-        ],
-        rows,
-        tones=tones,
+        loops,
+        {
+            "port:": lambda each: each[0],
+            "loop:": lambda each: each[1].name,
+            "crossover [rad/s]": lambda each: number(each[1].crossover_rad_s),
+            "phase margin [°]": lambda each: _short(each[1].phase_margin_deg),
+            "delay margin [µs]": lambda each: _short(each[1].delay_margin_s * 1e6),
+            "between samples [µs]": lambda each: _short(each[1].sampled_delay_margin_s * 1e6),
+            "verdict:": lambda each: "stable" if each[1].stable else "unstable",
+        },
+        tones=["good" if loop.stable else "bad" for _, loop in loops],
         note=_MARGINS,
     )
 
@@ -163,13 +133,7 @@ def gain_table(queues: Sequence[ControlledQueue]) -> Table | None:
         rows.append([port, number(point.gi), number(gi), number(point.gd), number(gd)])
     return Table(
         "Gains",
-        [
-            Column("port", numeric=False),
-            Column("gi", "Ru/frame"),
-            Column("by the rule", "Ru/frame"),
-            Column("gd", "1/frame"),
-            Column("by the rule", "1/frame"),
-        ],
+        heads("port: | gi [Ru/frame] | by the rule [Ru/frame] | gd [1/frame] | by the rule [1/frame]"),
         rows,
         note=GAINS,
     )
@@ -274,56 +238,35 @@ def rank_sentence(scenario: Scenario, queues: list[ControlledQueue]) -> str:
 
 
 def _traffic_table(lines: list[QueueLine]) -> Table:
-    return Table(
+    return Table.of(
         "Traffic: hot queues by their demand on the decrease gain",
-        [
-            Column("port", numeric=False),
-            Column("flows (HSD)"),
-            Column("served µ", "line rates"),
-            Column("severity HSV"),
-            Column("HSD/µ"),
-            Column("demand on Gi"),
-            Column("demand on Gd"),
-            Column("class", numeric=False),
-        ],
-        [
-            [
-                line.queue.port,
-                number(line.demand.flows),
-                number(line.demand.service),
-                number(line.queue.severity, 3),
-                number(line.demand.flows / line.demand.service),
-                number(line.demand.increase, 3),
-                number(line.demand.decrease, 3),
-                line.queue.classes,
-            ]
-            for line in lines
-        ],
+        lines,
+        {
+            "port:": lambda line: line.queue.port,
+            "flows (HSD)": lambda line: number(line.demand.flows),
+            "served µ [line rates]": lambda line: number(line.demand.service),
+            "severity HSV": lambda line: _short(line.queue.severity),
+            "HSD/µ": lambda line: number(line.demand.flows / line.demand.service),
+            "demand on Gi": lambda line: _short(line.demand.increase),
+            "demand on Gd": lambda line: _short(line.demand.decrease),
+            "class:": lambda line: line.queue.classes,
+        },
         note="Demand: the gain for one unit of control action, HSD/(p µ) for Gi and (HSD/µ)²/p for Gd: the "
         "larger, the more the queue stresses BCN.",
     )
 
 
 def _parameter_table(hardest: BcnPoint) -> Table:
-    return Table(
+    return Table.of(
         "Parameters by their weight",
-        [
-            Column("parameter", numeric=False),
-            Column("in the demand on Gi"),
-            Column("in the demand on Gd"),
-            Column("in the delay margin"),
-            Column("why", numeric=False),
-        ],
-        [
-            [
-                line.title,
-                str(line.demand_increase),
-                str(line.demand_decrease),
-                f"{line.margin:+.2f}",
-                line.why,
-            ]
-            for line in rank_parameters(hardest)
-        ],
+        rank_parameters(hardest),
+        {
+            "parameter:": "title",
+            "in the demand on Gi": ("demand_increase", str),
+            "in the demand on Gd": ("demand_decrease", str),
+            "in the delay margin": ("margin", "{:+.2f}".format),
+            "why:": "why",
+        },
         note="Numbers are elasticities: per cent for each per cent. The delay margin is that of the worse "
         "loop of the hardest queue, so a gain that does not decide there reads 0.",
     )

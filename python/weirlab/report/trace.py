@@ -11,11 +11,11 @@ import polars as pl
 
 from weirlab.plots.style import Plot, alike, scaled
 from weirlab.plots.trace import trace_plots
+from weirlab.report import shared
 from weirlab.report.page import (
     Block,
     Callout,
     Card,
-    Column,
     Details,
     Numbers,
     Page,
@@ -24,11 +24,11 @@ from weirlab.report.page import (
     Text,
     Tone,
     figure,
+    heads,
     number,
     percent,
 )
 from weirlab.report.sequence import sequence_block
-from weirlab.report.shared import evidence_table, footer, provenance_section, status_callouts, time_text
 from weirlab.results import Manifest
 from weirlab.traces import Finding, Trace, diagnose
 from weirlab.traces.coverage import Coverage, coverage
@@ -54,7 +54,7 @@ def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
     problems = sum(finding.verdict == "problem" for finding in findings)
     factor, unit = scaled(float(facts["frame_bytes"]), "bytes")
     lead: list[Block] = [
-        *status_callouts(manifest),
+        *shared.status_callouts(manifest),
         Numbers(
             [
                 Card(
@@ -62,7 +62,7 @@ def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
                     number(facts["frames"]),
                     f"{number(facts['frame_bytes'] * factor)} {unit} on the wire",
                 ),
-                Card("Length", time_text(float(facts["end_ps"])), facts["format"]),
+                Card("Length", shared.time_text(float(facts["end_ps"])), facts["format"]),
                 Card("Connections", number(trace.flows().get_column("connection").n_unique())),
                 Card(
                     "Problems",
@@ -79,7 +79,7 @@ def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
         Section("Flows", [*flow_tables(trace), *detail_tables(trace)]),
         Section("Plots", drawn or [Text("Nothing that carries data was seen.")]),
         Section("The capture", [_capture_table(facts), _interface_table(trace)]),
-        provenance_section(manifest, manifest.provenance),
+        shared.provenance_section(manifest, manifest.provenance),
     ]
     page = Page(
         title=trace.name,
@@ -87,7 +87,7 @@ def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
         subtitle="",
         lead=lead,
         sections=sections,
-        footer=footer(manifest.provenance),
+        footer=shared.footer(manifest.provenance),
         story=trace_sentences(trace, findings, coverage(trace)),
     )
     return page, plots if graphs is None else [graphs[1], *plots]
@@ -101,8 +101,9 @@ def trace_sentences(trace: Trace, findings: Sequence[Finding], looked: Coverage)
         why = "cut so short that none shows an address" if cut else "and none of IP among them"
         return [f"{trace.name}: {facts['frames']:,} frames, {why}."]
     connections = trace.flows().get_column("connection").n_unique()
-    time = time_text(float(facts["end_ps"]))
-    held = f"{number(facts['frames'])} frames of {connections} connections in {time}."
+    time = shared.time_text(float(facts["end_ps"]))
+    many = f"{connections} connection{'s' * (connections != 1)}"
+    held = f"{number(facts['frames'])} frames of {many} in {time}."
     return [*diagnosis_sentences(findings, looked), held]
 
 
@@ -131,62 +132,41 @@ def flow_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[T
     """What each direction carried, and what came twice or late, most bytes first: two tables, each no wider
     than a page. `kept` says where whole tables are."""
     flows = trace.flows()
-    rate, rate_unit = scaled(float(flows.select(pl.col("goodput_bps").max()).item() or 1.0), "rate")
-    size, size_unit = scaled(float(flows.select(pl.col("payload_bytes").max()).item() or 1), "bytes")
-    rows = flows.head(most).to_dicts()
-    carried = [
-        [
-            row["name"],
-            PROTOCOLS.get(row["protocol"], str(row["protocol"])),
-            number(row["packets"]),
-            number(row["payload_bytes"] * size),
-            "–" if row["first_ps"] is None else f"{row['first_ps'] / 1e12:.4f}",
-            number(row["active_s"]),
-            number(None if row["goodput_bps"] is None else row["goodput_bps"] * rate),
-        ]
-        for row in rows
-    ]
-    late = [
-        [
-            row["name"],
-            number(row["retransmitted"]) if row["protocol"] == 6 else "–",
-            percent(row["retransmitted_ratio"]) if row["protocol"] == 6 else "–",
-            number(row["reordered"]),
-            *(_ms(row[f"rtt_{which}_ps"]) for which in ("min", "mean", "max")),
-        ]
-        for row in rows
-    ]
+    shown = flows.head(most)
+    rate_unit, (rates,) = shared.quantities("rate", shown["goodput_bps"].to_list())
+    size_unit, (sizes,) = shared.quantities("bytes", shown["payload_bytes"].to_list())
+    of_tcp = pl.col("protocol") == 6
+    shown = shown.with_columns(
+        pl.Series("size", sizes, pl.String),
+        pl.Series("rate", rates, pl.String),
+        again=pl.when(of_tcp).then("retransmitted"),
+        again_ratio=pl.when(of_tcp).then("retransmitted_ratio"),
+    )
     where = kept.format("flows.parquet")
     return [
-        Table(
+        Table.of(
             "Flows: the directions of connections, most bytes first",
-            [
-                Column("flow", numeric=False),
-                Column("protocol", numeric=False),
-                Column("packets"),
-                Column("payload", size_unit),
-                Column("start", "s"),
-                Column("active", "s"),
-                Column("goodput", rate_unit),
-            ],
-            carried,
+            shown,
+            {
+                "flow:": "name",
+                "protocol:": ("protocol", lambda code: PROTOCOLS.get(code, str(code))),
+                "packets": "packets",
+                f"payload [{size_unit}]": ("size", str),
+                "start [s]": ("first_ps", lambda ps: "–" if ps is None else f"{ps / 1e12:.4f}"),
+                "active [s]": "active_s",
+                f"goodput [{rate_unit}]": ("rate", str),
+            },
             most=most,
             total=flows.height,
             where=where,
             note="Goodput: bytes seen for the first time, over the time from first to last data.",
         ),
-        Table(
+        Table.of(
             "Repetitions and round trips of the flows",
-            [
-                Column("flow", numeric=False),
-                Column("sent again"),
-                Column("of data"),
-                Column("reordered"),
-                Column("RTT min", "ms"),
-                Column("mean", "ms"),
-                Column("max", "ms"),
-            ],
-            late,
+            shown,
+            {"flow:": "name", "sent again": "again", "of data": ("again_ratio", percent)},
+            {"reordered": "reordered", "RTT min [ms]": ("rtt_min_ps", _ms)},
+            {"mean [ms]": ("rtt_mean_ps", _ms), "max [ms]": ("rtt_max_ps", _ms)},
             most=most,
             total=flows.height,
             where=where,
@@ -197,18 +177,14 @@ def flow_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[T
 
 def finding_table(trace: Trace, findings: Sequence[Finding], most: int = 100, where: str = "") -> Table:
     """One row per finding; `where` says where all of them are."""
-    return Table(
+
+    def flow(place: int | None) -> str:
+        return "whole trace" if place is None else trace.flow_name(place)
+
+    return Table.of(
         "Findings",
-        [Column(name, numeric=False) for name in ("verdict", "finding", "flow", "what was found")],
-        [
-            [
-                finding.verdict,
-                finding.kind,
-                "whole trace" if finding.flow is None else trace.flow_name(finding.flow),
-                finding.text,
-            ]
-            for finding in findings
-        ],
+        findings,
+        {"verdict:": "verdict", "finding:": "kind", "flow:": ("flow", flow), "what was found:": "text"},
         tones=["bad" if finding.verdict == "problem" else "middling" for finding in findings],
         most=most,
         where=where,
@@ -247,13 +223,13 @@ def _finding_block(trace: Trace, finding: Finding) -> list[Block]:
     tone: Tone = "bad" if finding.verdict == "problem" else "middling"
     blocks: list[Block] = [Callout(f"{finding.title} ({finding.kind})", f"{where}{finding.text}", tone)]
     if finding.evidence:
-        blocks.append(Details("Evidence", [evidence_table("Where to look", finding.evidence)]))
+        blocks.append(Details("Evidence", [shared.evidence_table("Where to look", finding.evidence)]))
     return blocks
 
 
 def detail_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[Table]:
     """What limited the directions with most bytes, their gaps, how often segments were sent again, and the
-    shapes of probe streams; tables that have nothing to tell are left out. `kept` says where whole tables
+    shapes of probe streams; tables that have nothing to say are left out. `kept` says where whole tables
     are."""
     tables = [
         _limits(trace, most, kept),
@@ -266,24 +242,17 @@ def detail_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list
 
 def _limits(trace: Trace, most: int, kept: str) -> Table:
     rows = limits(trace)
-    return Table(
+    return Table.of(
         "What limited the senders, in shares of their active time",
-        [
-            Column("flow", numeric=False),
-            Column("window full"),
-            Column("window closed"),
-            Column("nothing to send"),
-            Column("stalled"),
-            Column("most in flight", "kB"),
-        ],
-        [
-            [
-                row["name"],
-                *(percent(row[name]) for name in ("window_limited", "window_closed", "idle", "stalled")),
-                number(None if row["flight_max_bytes"] is None else row["flight_max_bytes"] / 1e3),
-            ]
-            for row in rows.head(most).iter_rows(named=True)
-        ],
+        rows.head(most).with_columns(flight_kb=pl.col("flight_max_bytes") / 1e3),
+        {
+            "flow:": "name",
+            "window full": ("window_limited", percent),
+            "window closed": ("window_closed", percent),
+            "nothing to send": ("idle", percent),
+            "stalled": ("stalled", percent),
+            "most in flight [kB]": "flight_kb",
+        },
         most=most,
         total=rows.height,
         where=kept.format("flows.parquet"),
@@ -295,21 +264,11 @@ def _limits(trace: Trace, most: int, kept: str) -> Table:
 def _gaps(trace: Trace, most: int, kept: str) -> Table:
     flows = trace.flows().select("flow", "name")
     rows = flows.join(gap_quantiles(trace), on="flow", maintain_order="left")
-    return Table(
+    return Table.of(
         "Gaps between packets with data",
-        [
-            Column("flow", numeric=False),
-            Column("gaps"),
-            Column("least", "µs"),
-            Column("median", "µs"),
-            Column("99 %", "µs"),
-            Column("most", "µs"),
-        ],
-        [
-            [row["name"], number(row["gaps"])]
-            + [number(row[name] / 1e6) for name in ("least_ps", "median_ps", "p99_ps", "most_ps")]
-            for row in rows.head(most).iter_rows(named=True)
-        ],
+        rows.head(most),
+        {"flow:": "name", "gaps": "gaps", "least [µs]": ("least_ps", _us), "median [µs]": ("median_ps", _us)},
+        {"99 % [µs]": ("p99_ps", _us), "most [µs]": ("most_ps", _us)},
         most=most,
         total=rows.height,
         where=kept.format("gaps.parquet"),
@@ -325,23 +284,11 @@ def _repeats(trace: Trace, kept: str) -> Table:
         .sort(order, descending=[True, False])
         .head(_REPEATED)
     )
-    return Table(
+    return Table.of(
         "How often segments were sent again",
-        [
-            Column("flow", numeric=False),
-            Column("times"),
-            Column("segments"),
-            Column("of these for nothing"),
-        ],
-        [
-            [
-                trace.flow_name(row["flow"]),
-                str(row["times"]),
-                number(row["segments"]),
-                number(row["spurious_segments"]),
-            ]
-            for row in table.join(heavy, on="flow", how="semi").sort("flow", "times").iter_rows(named=True)
-        ],
+        table.join(heavy, on="flow", how="semi").sort("flow", "times"),
+        {"flow:": ("flow", trace.flow_name), "times": ("times", str), "segments": "segments"},
+        {"of these for nothing": "spurious_segments"},
         most=40,
         total=table.height,
         where=kept.format("repeats.parquet"),
@@ -350,25 +297,11 @@ def _repeats(trace: Trace, kept: str) -> Table:
 
 
 def _streams(trace: Trace, kept: str) -> Table:
-    return Table(
+    return Table.of(
         "Probe streams by shape",
-        [
-            Column("flow", numeric=False),
-            Column("packets of a stream"),
-            Column("shape", numeric=False),
-            Column("streams"),
-            Column("mean gap", "µs"),
-        ],
-        [
-            [
-                trace.flow_name(row["flow"]),
-                number(row["packets"]),
-                row["shape"],
-                number(row["streams"]),
-                number(row["mean_gap_ps"] / 1e6),
-            ]
-            for row in stream_shapes(trace).iter_rows(named=True)
-        ],
+        stream_shapes(trace),
+        {"flow:": ("flow", trace.flow_name), "packets of a stream": "packets", "shape:": "shape"},
+        {"streams": "streams", "mean gap [µs]": ("mean_gap_ps", _us)},
         where=kept.format("p_streams.parquet"),
     )
 
@@ -394,35 +327,22 @@ def _capture_table(facts: Row) -> Table:
         [text, facts[name] if isinstance(facts[name], str) else number(facts[name])]
         for name, text in names.items()
     ]
-    return Table("The capture", [Column("fact", numeric=False), Column("value", numeric=False)], rows)
+    return Table("The capture", heads("fact: | value:"), rows)
 
 
 def _interface_table(trace: Trace) -> Table:
-    rows = [
-        [
-            row["name"] or "–",
-            row["link"],
-            number(row["snap_bytes"]),
-            number(row["ticks_per_s"]),
-            number(row["frames"]),
-            number(row["lost_frames"]),
-        ]
-        for row in trace["interfaces"].iter_rows(named=True)
-    ]
-    return Table(
+    return Table.of(
         "Interfaces",
-        [
-            Column("name", numeric=False),
-            Column("link", numeric=False),
-            Column("kept at most", "B"),
-            Column("ticks", "1/s"),
-            Column("frames"),
-            Column("lost"),
-        ],
-        rows,
+        trace["interfaces"],
+        {"name:": ("name", lambda name: name or "–"), "link:": "link", "kept at most [B]": "snap_bytes"},
+        {"ticks [1/s]": "ticks_per_s", "frames": "frames", "lost": "lost_frames"},
         note="Kept at most 0: no limit is reported.",
     )
 
 
 def _ms(ps: float | None) -> str:
     return number(None if ps is None else ps / 1e9)
+
+
+def _us(ps: float) -> str:
+    return number(ps / 1e6)

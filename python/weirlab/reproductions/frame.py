@@ -1,4 +1,4 @@
-"""Reproductions: published numbers and claims beside ours, with a verdict for each.
+"""Reproductions: published numbers and claims compared with ours, with a verdict for each.
 
 A study gives rows and claims (`verdicts`). Where we know that we differ, the row says why and in which band
 our number lies instead: a known misfit. It does not fail the study, but its disappearance
@@ -180,7 +180,7 @@ class Findings:
         """The verdicts in one line."""
         parts = [str(tally) for tally in self.tallies]
         counts = {verdict: self.verdicts.count(verdict) for verdict in Verdict}
-        for verdict in (Verdict.KNOWN, Verdict.MISFIT, Verdict.GONE, Verdict.MISSING):
+        for verdict in (Verdict.UNDECIDED, Verdict.KNOWN, Verdict.MISFIT, Verdict.GONE, Verdict.MISSING):
             if counts[verdict]:
                 many = "s" if counts[verdict] > 1 and verdict in (Verdict.KNOWN, Verdict.MISFIT) else ""
                 parts.append(f"{counts[verdict]} {verdict}{many}")
@@ -318,6 +318,7 @@ STUDIES: Mapping[str, Reproduction] = {
         title="Fabrics of data centers: uet-htsim, HPCC, RoCE",
         source="uet-htsim; HPCC 2019; RoCE at scale",
         rows="weirlab.reproductions.fabric:reproduce",
+        page="weirlab.report.reproduce_fabric:sections",
     ),
     "mdr": Reproduction(
         title="MDR search and plain binary search",

@@ -24,6 +24,8 @@ FloatArray = npt.NDArray[np.float64]
 CONFIDENCE = 0.99
 _RECORDED = 10
 """Known misfits are recorded to this part of a printed digit, at least."""
+_LEAST_SPREAD = 2
+"""Runs of which a spread is known."""
 _LEAST_PASSED = 2
 """Rows that a constant must pass to count: each number alone is passed by itself."""
 
@@ -65,6 +67,23 @@ class Misfit:
     ours: float
     others: tuple[float, ...] = ()
 
+    def band(self, again: Margin, digit: float) -> KnownMisfit:
+        """Where ours lies when it is made `again`; it was recorded to this `digit`."""
+        every = (self.ours, *self.others)
+        return KnownMisfit(self.reason, min(every) - again.below - digit, max(every) + again.above + digit)
+
+
+def repeated(known: Misfit, values: FloatArray, step: float) -> KnownMisfit:
+    """Where the mean of our `values`, one per run, lies when they are made again; `step` is a unit of the
+    last digit that counts."""
+    return known.band(_again(Sample.of(values)), step / _RECORDED)
+
+
+def _again(mine: Sample) -> Margin:
+    if mine.runs < _LEAST_SPREAD:
+        return Margin(0.0, 0.0, 0.0)
+    return mean_margin(mine.deviation, mine.runs, mine.deviation, mine.runs, confidence=CONFIDENCE)
+
 
 class Words(TypedDict, total=False):
     """What every row may say besides its numbers; see `Row`."""
@@ -72,6 +91,7 @@ class Words(TypedDict, total=False):
     group: str
     fitted: str
     straws: Mapping[str, float]
+    rivals: Mapping[str, float]
     about: About
     unit: str
     source: str
@@ -85,15 +105,14 @@ def mean_row(
     known: Misfit | None = None,
     **words: Unpack[Words],
 ) -> Row:
-    """A printed mean beside that of our runs, or of values, one per run.
+    """A printed mean compared with that of our runs, or of values, one per run.
 
     Of a printed mean without a standard deviation that of ours stands for it; without a number of runs it is
     taken as exact.
     """
     mine = ours if isinstance(ours, Sample) else Sample.of(ours)
-    margin = again = Margin(0.0, 0.0, 0.0)
-    if mine.runs > 1:
-        again = mean_margin(mine.deviation, mine.runs, mine.deviation, mine.runs, confidence=CONFIDENCE)
+    margin = Margin(0.0, 0.0, 0.0)
+    if mine.runs >= _LEAST_SPREAD:
         theirs = mine.deviation if printed.deviation is None else printed.deviation
         margin = (
             mean_margin(mine.deviation, mine.runs, theirs, printed.runs, confidence=CONFIDENCE)
@@ -103,7 +122,7 @@ def mean_row(
     known_error = printed.deviation is not None and printed.runs > 0
     published_error = printed.deviation / printed.runs**0.5 if known_error and printed.deviation else None
     basis = f"means of {mine.runs} and {printed.runs or 'unknown'} runs"
-    return _row(name, printed, mine.mean, margin, again, known, basis, published_error, words)
+    return _row(name, printed, mine.mean, margin, _again(mine), known, basis, published_error, words)
 
 
 def deviation_row(
@@ -114,7 +133,7 @@ def deviation_row(
     known: Misfit | None = None,
     **words: Unpack[Words],
 ) -> Row:
-    """A printed standard deviation of few runs beside that of ours: of normal values the ratio of their
+    """A printed standard deviation of few runs compared with ours: of normal values the ratio of their
     squares has the distribution F. Source: Snedecor 1934.
     """
     least, most = (_spread_ratio(part, ours.runs, printed.runs) for part in _PARTS)
@@ -149,14 +168,27 @@ def statistic_row(
     high: float = np.inf,
     **words: Unpack[Words],
 ) -> Row:
-    """A printed `statistic` (`min`, `max`, `std`, `median`, `iqr`) beside that of our `values`; the published
-    runs are taken to vary as ours do. None of them lies below `low` or above `high`."""
+    """A printed `statistic` (`min`, `max`, `std`, `median`, `iqr`) compared with that of our `values`; the
+    published runs are taken to vary as ours do. None of them lies below `low` or above `high`."""
     of = STATISTICS[statistic]
     ours = float(of(values[np.newaxis])[0])
     margin = statistic_margin(values, printed.runs, of, confidence=CONFIDENCE, low=low, high=high)
     # The band of what is known is that of the recorded runs, as many as were published.
     basis = f"{statistic} of {values.size} and of {printed.runs} runs that vary as ours"
     return _row(name, printed, ours, margin, margin, known, basis, None, words)
+
+
+def one_run_margin(mine: Sample) -> Margin:
+    """How far from the mean of ours one more run may lie: t(n - 1) s sqrt(1 + 1/n), and nothing where the
+    spread is not known.
+
+    Source: Student 1908.
+    """
+    if mine.runs < _LEAST_SPREAD:
+        return Margin(0.0, 0.0, 0.0)
+    half = t_quantile((1 + CONFIDENCE) / 2, mine.runs - 1) * mine.deviation
+    reach = half * (1 + 1 / mine.runs) ** 0.5
+    return Margin(reach, reach, mine.deviation / mine.runs**0.5)
 
 
 def one_run_row(
@@ -167,18 +199,13 @@ def one_run_row(
     known: Misfit | None = None,
     **words: Unpack[Words],
 ) -> Row:
-    """A printed number of one run beside the mean of our `values`: it may lie where one more run of ours
-    would, t(n - 1) s sqrt(1 + 1/n). Source: Student 1908.
+    """A printed number of one run compared with the mean of our `values`: it may lie where one more run of
+    ours would.
     """
     mine = Sample.of(values)
-    margin = again = Margin(0.0, 0.0, 0.0)
-    if mine.runs > 1:
-        half = t_quantile((1 + CONFIDENCE) / 2, mine.runs - 1) * mine.deviation
-        reach = half * (1 + 1 / mine.runs) ** 0.5
-        margin = Margin(reach, reach, mine.deviation / mine.runs**0.5)
-        again = mean_margin(mine.deviation, mine.runs, mine.deviation, mine.runs, confidence=CONFIDENCE)
+    margin = one_run_margin(mine)
     basis = f"one run, and {mine.runs} of ours"
-    return _row(name, printed, mine.mean, margin, again, known, basis, mine.deviation, words)
+    return _row(name, printed, mine.mean, margin, _again(mine), known, basis, mine.deviation, words)
 
 
 def number_row(
@@ -191,7 +218,8 @@ def number_row(
     because: str = "",
     **words: Unpack[Words],
 ) -> Row:
-    """A printed number beside one of ours that has no spread; `allowance` is in the tolerance, `because`."""
+    """A printed number compared with one of ours that has no spread; `allowance` is in the tolerance,
+    `because`."""
     return Row(
         name=name,
         published=printed.value,
@@ -221,7 +249,7 @@ def _row(
     published_error: float | None,
     words: Words,
 ) -> Row:
-    rounding, recorded = printed.step / 2, printed.step / _RECORDED
+    rounding = printed.step / 2
     return Row(
         name=name,
         published=printed.value,
@@ -232,13 +260,7 @@ def _row(
         step=printed.step,
         error=margin.error,
         published_error=published_error,
-        known=None
-        if known is None
-        else KnownMisfit(
-            known.reason,
-            min((known.ours, *known.others)) - again.below - recorded,
-            max((known.ours, *known.others)) + again.above + recorded,
-        ),
+        known=None if known is None else known.band(again, printed.step / _RECORDED),
         **words,
     )
 

@@ -1,6 +1,6 @@
 """Statements of a publication, asked of its own numbers and of ours alike.
 
-A statement is a function of a view: the numbers that one side has. What they cannot tell stays open.
+A statement is a function of a view: the numbers that one side has. What they do not show stays open.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ View = TypeVar("View")
 
 
 class Answer(NamedTuple):
-    """Whether a statement holds; None where the numbers do not tell."""
+    """Whether a statement holds; None where the numbers do not show it."""
 
     holds: bool | None
     evidence: str

@@ -7,10 +7,13 @@ here, and the evidence.
 | verdict | means | fails |
 |---|---|---|
 | holds | ours is within the tolerance, or the claim holds | no |
-| known misfit | ours is outside, and within the band that is known | no |
+| undecided | ours is within a tolerance so wide that the published numbers of all rivals are, too | no |
+| known misfit | ours is outside, or the claim does not hold, and ours is within the band that is known | no |
 | misfit | ours is outside of the tolerance, and of the band if there is one | yes |
 | known misfit gone | ours is within the tolerance, and no longer where the known misfit has it | yes |
 | missing | there is no number of ours | yes |
+
+An undecided row says nothing about what it was compared for, and does not count as one that holds.
 
 What holds may say little: a straw man is a number that something trivial would give (an idle path, a switch
 without control, one constant for all rows of a group). A row or a claim that a straw man passes does not
@@ -35,6 +38,7 @@ class Verdict(StrEnum):
     """How a row or a claim came out."""
 
     HOLDS = "holds"
+    UNDECIDED = "undecided"
     KNOWN = "known misfit"
     MISFIT = "misfit"
     GONE = "known misfit gone"
@@ -43,7 +47,7 @@ class Verdict(StrEnum):
     @property
     def fails(self) -> bool:
         """Whether the study fails by it."""
-        return self not in (Verdict.HOLDS, Verdict.KNOWN)
+        return self in (Verdict.MISFIT, Verdict.GONE, Verdict.MISSING)
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,9 @@ class KnownMisfit:
     """Least value of ours that is known, in the unit of the row."""
     high: float
     """Greatest value of ours that is known."""
+
+    def __contains__(self, ours: float) -> bool:
+        return self.low <= ours <= self.high
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +91,8 @@ class Row:
     """Rows that one constant could answer; nothing for a number of its own kind."""
     straws: Mapping[str, float] = field(default_factory=dict)
     """What something trivial would give, by what it is."""
+    rivals: Mapping[str, float] = field(default_factory=dict)
+    """The same number as published of what this one is compared with there, such as other controllers."""
     about: About = "published"
     unit: str = ""
     source: str = ""
@@ -118,6 +127,12 @@ class Row:
         return next((f"{name}: {value:.4g}" for name, value in self.straws.items() if self.passes(value)), "")
 
     @property
+    def decides(self) -> bool:
+        """Whether the tolerance leaves out a rival; numbers that are printed alike are no rivals."""
+        others = [value for value in self.rivals.values() if abs(value - self.published) > self.step]
+        return not others or not all(self.passes(value) for value in others)
+
+    @property
     def verdict(self) -> Verdict:
         """See the table of the module. Where a known misfit lies at the edge of the tolerance, one that is
         still in its band is still known."""
@@ -125,8 +140,8 @@ class Row:
             return Verdict.MISSING
         near = self.passes(self.ours)
         if self.known is None:
-            return Verdict.HOLDS if near else Verdict.MISFIT
-        if self.known.low <= self.ours <= self.known.high:
+            return (Verdict.HOLDS if self.decides else Verdict.UNDECIDED) if near else Verdict.MISFIT
+        if self.ours in self.known:
             return Verdict.KNOWN
         return Verdict.GONE if near else Verdict.MISFIT
 
@@ -144,6 +159,10 @@ class Claim:
     source: str = ""
     known: str = ""
     """Why the claim is known not to hold here; nothing where it should."""
+    ours: float | None = None
+    """The number that decides; None where no single one does."""
+    band: KnownMisfit | None = None
+    """Where this number lies when it is `known`; None: anywhere."""
     about: About = "published"
     straw: str = ""
     """Something trivial of which the statement holds, too; nothing where nothing is known that does."""
@@ -153,4 +172,7 @@ class Claim:
         """See the table of the module."""
         if not self.known:
             return Verdict.HOLDS if self.holds else Verdict.MISFIT
-        return Verdict.GONE if self.holds else Verdict.KNOWN
+        if self.holds:
+            return Verdict.GONE
+        inside = self.band is None or (self.ours is not None and self.ours in self.band)
+        return Verdict.KNOWN if inside else Verdict.MISFIT

@@ -14,13 +14,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weirlab.scenario.loading import load, loads
-    from weirlab.scenario.model import Scenario
-    from weirlab.scenario.resolve import Resolved, unsupported
-    from weirlab.scenario.schema import json_schema
-    from weirlab.scenario.traffic.offered import Offered
+    from weirlab.scenario.loading import load as load, loads as loads
+    from weirlab.scenario.model import Scenario as Scenario
+    from weirlab.scenario.resolve import Resolved as Resolved, unsupported as unsupported
+    from weirlab.scenario.schema import json_schema as json_schema
+    from weirlab.scenario.traffic.offered import Offered as Offered
 
-__all__ = ["Offered", "Resolved", "Scenario", "json_schema", "load", "loads", "unsupported"]
 
 _HOMES = {
     "Offered": "traffic.offered",

@@ -84,7 +84,7 @@ class Scenario(Model):
     """What waits where; later rules replace earlier ones. Switch ports without a rule: drop-tail 150 kB, or
     without bound where the memory is shared or `buffers` names the switch; host ports: unlimited."""
     buffers: Named[Buffer] = Named()
-    """How switches share their buffer among inputs, outputs and classes, and whom they ask to stop."""
+    """How switches share their buffer among inputs, outputs and classes, and when they stop neighbours."""
     control: Control | None = None
     """Congestion control in the network."""
     adapters: Named[Adapter] = Named()
@@ -92,9 +92,9 @@ class Scenario(Model):
     traffic: Named[Traffic] = Named()
     """Who sends what to whom."""
     hotspots: Named[AnyHotspot] = Named()
-    """Outputs that are asked for more than they serve, in addition to `traffic` or by it."""
+    """Outputs that are offered more than they serve, in addition to `traffic` or because of it."""
     events: Named[AnyEvent] = Named()
-    """What happens to links and queues in the course of the run, by a name of your own."""
+    """Changes of links and queues during the run."""
     run: Run = Run()
     """How long, and the seed."""
     record: Named[AnyRecord] = Named()
@@ -224,15 +224,15 @@ class Scenario(Model):
 
         return at_load(self, load_fps, duration_s)
 
-    def resolve(self) -> Resolved:
-        """The spec that the simulator runs, with names for its ids.
+    def resolve(self, *, sums: bool = False) -> Resolved:
+        """The spec that the simulator runs, with names for its ids; with `sums` to be run as `plan_of_sums`.
 
         Raises UnsupportedError for parts that have no form there, and ScenarioError for what the network
         refuses.
         """
         from weirlab.scenario.resolve import resolve
 
-        return resolve(self)
+        return resolve(self, sums=sums)
 
 
 class _Plain(yaml.SafeDumper):
@@ -252,12 +252,13 @@ def _texts(value: object) -> object:
 
 
 def _kind_first(value: object) -> object:
-    """`value` with `kind` before the other entries of each mapping, as people write it."""
+    """`value` with the word `kind` before the other fields of each mapping, as people write it. Entries that
+    a user called `kind` keep their place: the order of factors and of rules counts."""
     if isinstance(value, list):
         return [_kind_first(item) for item in value]
     if not isinstance(value, dict):
         return value
-    ordered = {"kind": value["kind"], **value} if "kind" in value else value
+    ordered = {"kind": value["kind"], **value} if isinstance(value.get("kind"), str) else value
     return {key: _kind_first(item) for key, item in ordered.items()}
 
 

@@ -78,7 +78,7 @@ class PStreamRecord(Model):
 
 class FrameRecord(Model):
     """The frames themselves, as a capture file `NAME-REPLICATE.pcapng` next to the tables of the run: each
-    when its transmission begins, its headers without its payload."""
+    when its transmission starts, its headers without its payload."""
 
     frames: PortSelector
     """The ports; each is an interface of the file. A port has at most one capture."""

@@ -25,8 +25,7 @@ from pydantic.fields import FieldInfo
 from weirlab import units
 from weirlab.fields import base, values
 from weirlab.fields.base import Model, Named, kind_of
-from weirlab.measures import base as measures
-from weirlab.measures import registry
+from weirlab.measures import base as measures, registry
 from weirlab.scenario import completing, control, model, network, plan, record, testbeds, traffic
 from weirlab.scenario.control import bcn, dcqcn, limiter, qcn
 from weirlab.scenario.network import aqm, buffers, classes, delays, events, path, switching
@@ -91,6 +90,7 @@ _SCALARS: list[tuple[object, str]] = [
     (values.SizeRange, "range of sizes"),
     (design.Ends, "range of numbers"),
     (precision.AnyHalfWidth, "width"),
+    (precision.AnyBound, "value with a unit"),
     (base.Name, "name"),
     (base.TrafficSelector, "traffic"),
     (base.Selector, "nodes"),

@@ -27,7 +27,7 @@ _EXTENDS = {
 
 
 class _Generator(GenerateJsonSchema):
-    """pydantic's generator, with the meanings of fields; defaults that are mappings are told by these."""
+    """pydantic's generator, with the meanings of fields; these describe defaults that are mappings."""
 
     ignored_warning_kinds = {"non-serializable-default"}  # noqa: RUF012 (as pydantic declares it)
 

@@ -8,18 +8,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from weirlab.errors import UnitError
+from weirlab.fields import values
 from weirlab.fields.base import BY_KIND, Model, Named, OpenKinds, Text
-from weirlab.fields.values import (
-    Count,
-    Flag,
-    Fraction,
-    Natural,
-    Number,
-    PortNumber,
-    PositiveFraction,
-    PositiveFrameRate,
-    PositiveSpan,
-)
 from weirlab.scenario.network.path import Hop
 from weirlab.units import FrameRate, Frames, Size, Span
 
@@ -29,7 +19,7 @@ class Device(Model):
 
     overhead: Span = Span(0)
     """Time that a trial takes beyond its duration: waiting for late frames, reading counters."""
-    tester_limit: PositiveFrameRate | None = None
+    tester_limit: values.PositiveFrameRate | None = None
     """Most that the tester can send, over all directions. Absent: no limit."""
 
 
@@ -37,11 +27,11 @@ class Knee(Device):
     """Forwards up to its capacity, and loses all that is above it."""
 
     kind: Literal["knee"]
-    capacity: PositiveFrameRate
+    capacity: values.PositiveFrameRate
     """Frames/s over all directions."""
-    run_spread: Fraction = 0.0
+    run_spread: values.Fraction = 0.0
     """Relative standard deviation of the capacity between searches (by the seed)."""
-    trial_spread: Fraction = 0.0
+    trial_spread: values.Fraction = 0.0
     """Relative standard deviation of the capacity between the trials of a search."""
 
 
@@ -49,19 +39,19 @@ class Ip4Published(Device):
     """The consistent device of the published MDR comparison: IPv4 base forwarding, one thread, 64 B."""
 
     kind: Literal["ip4-published"]
-    capacity: PositiveFrameRate = FrameRate.from_fps(10.6e6)
+    capacity: values.PositiveFrameRate = FrameRate.from_fps(10.6e6)
     """Mean of the knee; NDR and PDR of that suite."""
-    run_spread: Fraction = 0.002
+    run_spread: values.Fraction = 0.002
     """Relative standard deviation of the knee between searches."""
-    trial_spread: Fraction = 0.002
+    trial_spread: values.Fraction = 0.002
     """Relative standard deviation of the knee between trials."""
-    burst_every: PositiveSpan = Span.from_s(12.5)
+    burst_every: values.PositiveSpan = Span.from_s(12.5)
     """Mean time between small losses when offered exactly the knee (0.08 a second)."""
-    burst_fold: PositiveFraction = 0.00043
+    burst_fold: values.PositiveFraction = 0.00043
     """Relative distance below the knee over which that hazard falls by a factor of e."""
-    burst_frames: Count = 32
+    burst_frames: values.Count = 32
     """Frames lost each time."""
-    overload_cost: Fraction = 0.001
+    overload_cost: values.Fraction = 0.001
     """Share of the knee that is not forwarded under overload."""
 
 
@@ -69,27 +59,27 @@ class VhostPublished(Device):
     """The inconsistent device of the published MDR comparison: two vhost interfaces, one virtual machine."""
 
     kind: Literal["vhost-published"]
-    pdr_knee: PositiveFrameRate = FrameRate.from_fps(3.7575e6)
+    pdr_knee: values.PositiveFrameRate = FrameRate.from_fps(3.7575e6)
     """Mean of the load above which frames are lost in bulk."""
     pdr_knee_spread: FrameRate = FrameRate.from_fps(0.066e6)
     """Its standard deviation between searches."""
-    trial_spread: Fraction = 0.0005
+    trial_spread: values.Fraction = 0.0005
     """Relative standard deviation of the knee between trials."""
-    ndr_knee: PositiveFrameRate = FrameRate.from_fps(3.66e6)
+    ndr_knee: values.PositiveFrameRate = FrameRate.from_fps(3.66e6)
     """Mean of the load at which small losses have the hazard that `burst_every` gives."""
     ndr_knee_spread: FrameRate = FrameRate.from_fps(0.109e6)
     """Its standard deviation between searches, in addition to what it shares with the PDR knee."""
-    shared_spread: Fraction = 0.65
+    shared_spread: values.Fraction = 0.65
     """Share of the PDR knee's deviation that the NDR knee follows."""
-    burst_every: PositiveSpan = Span.from_s(1 / 0.0693)
+    burst_every: values.PositiveSpan = Span.from_s(1 / 0.0693)
     """Mean time between small losses when offered exactly the NDR knee (0.0693 a second)."""
-    burst_fold: PositiveFrameRate = FrameRate.from_fps(0.0616e6)
+    burst_fold: values.PositiveFrameRate = FrameRate.from_fps(0.0616e6)
     """Distance from the NDR knee over which that hazard changes by a factor of e."""
-    burst_frames: Count = 32
+    burst_frames: values.Count = 32
     """Frames lost each time."""
-    overload_low: Number = 0.86
+    overload_low: values.Number = 0.86
     """Least share of the PDR knee that is forwarded under overload."""
-    overload_high: Number = 1.005
+    overload_high: values.Number = 1.005
     """Greatest share of it."""
 
 
@@ -97,9 +87,9 @@ class RandomDrops(Device):
     """Forwards up to its capacity, and loses a single frame at random times below it."""
 
     kind: Literal["random-drops"]
-    capacity: PositiveFrameRate = FrameRate.from_fps(10e6)
+    capacity: values.PositiveFrameRate = FrameRate.from_fps(10e6)
     """Frames/s over all directions."""
-    drop_every: PositiveSpan = Span.from_s(2)
+    drop_every: values.PositiveSpan = Span.from_s(2)
     """Mean time between drops at the capacity; in proportion longer below it."""
 
 
@@ -107,11 +97,11 @@ class Gradual(Device):
     """Loses a share of the frames that grows with the load from `onset` to `capacity`, and all above."""
 
     kind: Literal["gradual"]
-    capacity: PositiveFrameRate = FrameRate.from_fps(10e6)
+    capacity: values.PositiveFrameRate = FrameRate.from_fps(10e6)
     """Frames/s that are never exceeded."""
     onset: FrameRate = FrameRate.from_fps(8e6)
-    """Load at which losses begin."""
-    loss_at_capacity: Fraction = 0.01
+    """Load at which losses start."""
+    loss_at_capacity: values.Fraction = 0.01
     """Loss ratio at the capacity; it grows with the square of the distance from the onset."""
 
 
@@ -119,7 +109,7 @@ class DeepBuffer(Device):
     """Forwards up to its capacity behind a buffer that hides overload from short trials."""
 
     kind: Literal["deep-buffer"]
-    capacity: PositiveFrameRate = FrameRate.from_fps(10e6)
+    capacity: values.PositiveFrameRate = FrameRate.from_fps(10e6)
     """Frames/s over all directions."""
     buffer: Frames = Frames(600_000)
     """Frames that may wait."""
@@ -129,17 +119,17 @@ class Inversion(Device):
     """A knee that also loses frames in a band of loads below it: loss inversion."""
 
     kind: Literal["inversion"]
-    capacity: PositiveFrameRate = FrameRate.from_fps(10e6)
+    capacity: values.PositiveFrameRate = FrameRate.from_fps(10e6)
     """Frames/s over all directions."""
-    run_spread: Fraction = 0.002
+    run_spread: values.Fraction = 0.002
     """Relative standard deviation of the capacity between searches."""
-    trial_spread: Fraction = 0.0005
+    trial_spread: values.Fraction = 0.0005
     """Relative standard deviation of the capacity between the trials of a search."""
-    band_low: Fraction = 0.80
-    """Where the band begins, as a share of the capacity."""
-    band_high: Fraction = 0.83
+    band_low: values.Fraction = 0.80
+    """Lower end of the band, as a share of the capacity."""
+    band_high: values.Fraction = 0.83
     """Where it ends."""
-    band_loss: Fraction = 0.01
+    band_loss: values.Fraction = 0.01
     """Loss ratio within the band."""
 
 
@@ -147,27 +137,27 @@ class RegimeSwitch(Device):
     """A knee whose capacity switches between two values at random times."""
 
     kind: Literal["regime-switch"]
-    capacity: PositiveFrameRate = FrameRate.from_fps(10e6)
+    capacity: values.PositiveFrameRate = FrameRate.from_fps(10e6)
     """Frames/s over all directions, the greater value."""
-    run_spread: Fraction = 0.002
+    run_spread: values.Fraction = 0.002
     """Relative standard deviation of the capacity between searches."""
-    deficit: Fraction = 0.05
+    deficit: values.Fraction = 0.05
     """How much less the lower value is, as a share of the greater."""
-    high: PositiveSpan = Span.from_s(60)
+    high: values.PositiveSpan = Span.from_s(60)
     """Mean time at the greater value."""
-    low: PositiveSpan = Span.from_s(15)
+    low: values.PositiveSpan = Span.from_s(15)
     """Mean time at the lower value."""
 
 
 class WarmUp(Device):
-    """Begins below its capacity and approaches it exponentially with the time under traffic."""
+    """Starts below its capacity and approaches it exponentially with the time under traffic."""
 
     kind: Literal["warm-up"]
-    capacity: PositiveFrameRate = FrameRate.from_fps(10e6)
+    capacity: values.PositiveFrameRate = FrameRate.from_fps(10e6)
     """Frames/s of the warm device."""
-    deficit: Fraction = 0.15
+    deficit: values.Fraction = 0.15
     """Share of the capacity that the cold device lacks."""
-    time_constant: PositiveSpan = Span.from_s(8)
+    time_constant: values.PositiveSpan = Span.from_s(8)
     """Time under traffic after which the deficit has fallen by a factor of e."""
 
 
@@ -212,7 +202,7 @@ class Sim(Testbed):
     """Longest IP packet of such a path."""
     ip: Literal["ipv4", "ipv6"] = "ipv4"
     """What packets of such a path are: headers of IPv6 are 20 B longer."""
-    window_factor: Number = 1.0
+    window_factor: values.Number = 1.0
     """What a connection over such a path gets of the window that it asks for. Systems round it up or down;
     Linux 6.18 gives 1.05 to 1.23, and 1.2 from 64 KiB on."""
 
@@ -237,13 +227,13 @@ class Netns(Testbed):
     hops: Named[Hop] = Named()
     """An emulated path in full, from its near end to its far one, for real programs."""
     hosts: Named[Hop] = Named()
-    """Hosts behind the near end of `hops`, each over a hop of its own, `forward` from the host. Traffic of a
+    """Hosts behind the near end of `hops`, each over its own hop, `forward` from the host. Traffic of a
     campaign comes from them, or goes to them, by their names."""
     mtu: Size = Size(1500)
     """Longest IP packet of an emulated path."""
     ip: Literal["ipv4", "ipv6"] = "ipv4"
     """What a campaign sends over an emulated path. With `ipv6` its ends have addresses of both."""
-    joined: Flag = True
+    joined: values.Flag = True
     """Whether an emulated path moves packets of a connection joined where the kernel can. The models see
     each packet either way; the ends spend less CPU."""
 
@@ -264,7 +254,7 @@ class Command(Testbed):
     """The program and its arguments, with fields of the trial in braces. No shell is involved."""
     directory: Text | None = None
     """Where it runs. Absent: the directory of the scenario file."""
-    timeout: PositiveSpan = Span.from_s(60)
+    timeout: values.PositiveSpan = Span.from_s(60)
     """A trial fails when the program takes this much longer than the trial lasts."""
 
 
@@ -302,31 +292,31 @@ class Trex(Testbed):
     server: Annotated[Text, AfterValidator(_read_server)] = Field(examples=["trex-1", "192.0.2.7:4501"])
     """Name or address of the machine that runs TRex, and the port of its RPC interface if that is not
     4501."""
-    ports: Annotated[tuple[Natural, ...], AfterValidator(_read_pairs)] = (0, 1)
+    ports: Annotated[tuple[values.Natural, ...], AfterValidator(_read_pairs)] = (0, 1)
     """Pairs of ports, those on the side of `sender` first; several pairs share the load."""
-    force: Flag = False
+    force: values.Flag = False
     """Whether to take the ports from whoever has them."""
-    timeout: PositiveSpan = Span.from_s(3)
+    timeout: values.PositiveSpan = Span.from_s(3)
     """How long to wait for an answer of the server."""
-    retries: Natural = 2
+    retries: values.Natural = 2
     """How often a request without an answer is repeated."""
-    stable: PositiveSpan = Span.from_s(0.25)
-    """How long all counters must stand still, after the time to settle, before they are believed."""
+    stable: values.PositiveSpan = Span.from_s(0.25)
+    """How long all counters must be unchanged, after the time to settle, before they are used."""
     ramp_up: Span = Span(0)
     """How long the load grows before each trial. Its frames do not count."""
     count: Literal["ports", "groups"] = "ports"
     """`ports`: all frames that the ports see. `groups`: only those of the trial, if the server can
     distinguish them."""
-    stray_frames: Natural = 10
+    stray_frames: values.Natural = 10
     """Frames of others that a port may receive in a trial; more are a fault."""
-    latency: PositiveFrameRate | None = None
+    latency: values.PositiveFrameRate | None = None
     """Frames/s in each direction that measure the delay, as a part of the load. Absent: it is not
     measured."""
-    flows: Count = 1
+    flows: values.Count = 1
     """Source addresses in each direction."""
     addresses: tuple[Address, Address] = ("16.0.0.1", "48.0.0.1")
     """IPv4 addresses on the sides of `sender` and `receiver`."""
-    cores: Annotated[tuple[Natural, ...], Field(min_length=1)] | None = None
+    cores: Annotated[tuple[values.Natural, ...], Field(min_length=1)] | None = None
     """Which of its sending cores the server uses for each port. Absent: all."""
 
 
@@ -356,7 +346,7 @@ class Ssh(Testbed):
     """The same for the near end, for traffic that goes there."""
     config: Text | None = None
     """A configuration file of ssh instead of the user's; relative to the scenario file."""
-    port: PortNumber = 5201
+    port: values.PortNumber = 5201
     """Of the iperf3 server."""
     listen: Literal["address", "everywhere"] = "address"
     """Where that server takes connections: only at the address to which the traffic goes, where that is
@@ -371,7 +361,7 @@ class Iperf3(Testbed):
     kind: Literal["iperf3"]
     server: Host
     """Where it runs: a name or an address."""
-    port: PortNumber = 5201
+    port: values.PortNumber = 5201
     """Of that server. A step with several loads at a time takes a server for each, at this port and those
     after it."""
 

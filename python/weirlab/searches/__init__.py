@@ -3,34 +3,17 @@ drives them. A controller decides loads (`controller`), `controlled` makes a sea
 on a testbed."""
 
 from weirlab.searches.base import (
-    Bound,
-    Ending,
-    GoalResult,
-    Irregularity,
-    LoadRange,
-    Search,
-    SearchGoal,
-    SearchResult,
-    SearchState,
+    Bound as Bound,
+    Ending as Ending,
+    FoundRates as FoundRates,
+    GoalResult as GoalResult,
+    Irregularity as Irregularity,
+    LoadRange as LoadRange,
+    Search as Search,
+    SearchGoal as SearchGoal,
+    SearchState as SearchState,
 )
-from weirlab.searches.build import build
-from weirlab.searches.controlled import ControlledSearch
-from weirlab.searches.log import read_trials
-from weirlab.searches.runner import Progress, run_search
-
-__all__ = [
-    "Bound",
-    "ControlledSearch",
-    "Ending",
-    "GoalResult",
-    "Irregularity",
-    "LoadRange",
-    "Progress",
-    "Search",
-    "SearchGoal",
-    "SearchResult",
-    "SearchState",
-    "build",
-    "read_trials",
-    "run_search",
-]
+from weirlab.searches.build import build as build
+from weirlab.searches.controlled import ControlledSearch as ControlledSearch
+from weirlab.searches.log import read_trials as read_trials
+from weirlab.searches.runner import Progress as Progress, run_search as run_search

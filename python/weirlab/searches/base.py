@@ -160,6 +160,27 @@ class GoalResult:
 
         return half_load(self.goal, self.outcomes)
 
+    @cached_property
+    def disputed(self) -> tuple[Outcome, Outcome] | None:
+        """A trial that failed and one at a higher load that passed, as far apart as there are: between them
+        luck decides, or time. None where no trials contradict each other by more than the width of the goal,
+        or by 5 % if the one that passed was shorter; and for a goal with an exceed ratio."""
+        if self.goal.exceed_ratio > 0.0:
+            return None
+        own = [each for each in self.outcomes if each.is_of_device(self.goal.loss_ratio)]
+        passed = [each for each in own if not each.exceeds(self.goal)]
+        pairs = [
+            (bad, good)
+            for bad in own
+            if bad.exceeds(self.goal)
+            for good in passed
+            if good.load_fps > bad.load_fps * (1.0 + self._apart(bad, good))
+        ]
+        return max(pairs, key=lambda pair: pair[1].load_fps / pair[0].load_fps, default=None)
+
+    def _apart(self, bad: Outcome, good: Outcome) -> float:
+        return (self.goal.width or 0.0) if good.duration_s >= bad.trial.effective_duration_s else 0.05
+
     @property
     def regular(self) -> bool:
         """Whether both bounds exist, are valid, come from the device and lie within the goal's width."""
@@ -194,8 +215,8 @@ class SearchState:
 
 
 @dataclass(frozen=True)
-class SearchResult:
-    """What a search found."""
+class FoundRates:
+    """What a search found. `weirlab.search` gives it with tables, plots and a report, as a `SearchResult`."""
 
     goals: Sequence[GoalResult]
     trials: Sequence[Trial] = field(default_factory=list)
@@ -216,7 +237,7 @@ class SearchResult:
         """Sum of the effective durations of all trials."""
         return math.fsum(trial.effective_duration_s for trial in self.trials)
 
-    def ended(self, ending: Ending, message: str) -> SearchResult:
+    def ended(self, ending: Ending, message: str) -> FoundRates:
         """The same result of a search that was ended from outside. Each goal says so instead of
         ``unfinished``."""
         why = {Irregularity(ending.value): message}
@@ -255,7 +276,7 @@ class Search(Protocol):
         """An estimate of the time that the remaining trials take; None where there is nothing to go by."""
         ...
 
-    def result(self) -> SearchResult:
+    def result(self) -> FoundRates:
         """What has been found so far; irregular while the search has not ended."""
         ...
 

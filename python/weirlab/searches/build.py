@@ -99,7 +99,7 @@ def _refuse_idle_hints(scenario: Scenario, search: Search) -> None:
     problems = [
         scenario.problem(
             f"search.goals.{name}.hint",
-            f"{search.algorithm.kind} begins at the highest load; leave this out, or take 'weir' or 'mlr'",
+            f"{search.algorithm.kind} starts at the highest load; leave this out, or take 'weir' or 'mlr'",
         )
         for name in _hints_fps(search)
     ]

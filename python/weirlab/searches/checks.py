@@ -90,5 +90,5 @@ class Checked(Mlr):
         return bool(failed and passed) and max(passed) >= min(failed)
 
     def _budget(self, _place: int) -> float | None:
-        """The loss budget of a trial that only has to tell whether a goal is met."""
+        """The loss budget of a trial that only has to show whether a goal is met."""
         return None

@@ -2,7 +2,7 @@
 back.
 
 A `Controller` decides loads. `ControlledSearch` wraps it into a `Search`: it numbers the trials, warms the
-device up, reads the loss ratio as the search was told to, has a trial repeated that the tester spoiled, and
+device up, reads the loss ratio as the search asked for it, has a trial repeated that the tester spoiled, and
 words the results.
 
 **The tester's fault is not the device's.** A trial whose sent frames fall short of the intended ones by more
@@ -25,7 +25,7 @@ from dataclasses import asdict, replace
 from typing import Literal, get_args
 
 from weirlab.errors import ForeignFault, ImpossibleTrial, InputError
-from weirlab.searches.base import Ending, GoalResult, SearchGoal, SearchResult, SearchState
+from weirlab.searches.base import Ending, FoundRates, GoalResult, SearchGoal, SearchState
 from weirlab.searches.controller import Controller, Finding, Outcome, Wish, judge
 from weirlab.searches.disturbed import Repeats
 from weirlab.searches.outlook import time_left_s
@@ -197,13 +197,13 @@ class ControlledSearch:
         except ForeignFault:  # a controller of another package that cannot be copied or rehearsed
             return None
 
-    def result(self) -> SearchResult:
+    def result(self) -> FoundRates:
         """What has been found so far."""
         outcomes = list(self._outcomes)
         goals = [replace(goal, outcomes=outcomes) for goal in self._results()]
         timed_out = [finding.timed_out for finding in self._controller.findings() if finding.timed_out]
         ending = Ending.UNFINISHED if self._asked else Ending.TIMED_OUT if timed_out else Ending.FINISHED
-        result = SearchResult(
+        result = FoundRates(
             goals,
             list(self._trials),
             ending,

@@ -42,7 +42,7 @@ class Evidence:
     @property
     def exceed_interval(self) -> tuple[float, float] | None:
         """Where the probability lies, with 95 % confidence, that a trial of full length at the lower bound
-        loses more than the goal allows. None after fewer than two: one trial tells nothing of the next."""
+        loses more than the goal allows. None after fewer than two: one trial says nothing of the next."""
         return clopper_pearson(self.exceeding_trials, self.full_trials) if self.full_trials > 1 else None
 
     @property

@@ -61,7 +61,9 @@ class ForeignController:
             if not isinstance(value, int | float) and not (name in _OPTIONAL and value is None):
                 raise self._wrong(f"'ask' gave {wish!r}, whose {name} is no number")
         if wish.purpose not in get_args(Purpose):
-            raise self._wrong(f"'ask' gave {wish!r}, whose purpose is none of {', '.join(get_args(Purpose))}")
+            raise self._wrong(
+                f"'ask' gave {wish!r}, whose purpose is not one of {', '.join(get_args(Purpose))}"
+            )
         if not self.loads.min_fps <= wish.load_fps <= self.loads.max_fps:
             raise self._wrong(
                 f"'ask' wants {wish.load_fps:g} frames/s, outside of {self.loads.min_fps:g} .. "

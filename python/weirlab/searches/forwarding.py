@@ -41,7 +41,7 @@ class ForwardingCost:
 
 
 def forwarding_cost(trials: Sequence[Trial]) -> ForwardingCost | None:
-    """Cost over all trials that forwarded nearly everything; None where fewer than three tell it.
+    """Cost over all trials that forwarded nearly everything; None where fewer than three show it.
 
     The ratio of the sums of time and frames, and its standard error. Sums make little of the ticks of 10 ms
     in which kernels count: they are as often too many as too few.

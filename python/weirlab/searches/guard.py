@@ -1,12 +1,12 @@
 """Whether the bounds still hold at the end, and whether the device changed: `mlr` that looks back.
 
-- The highest load is offered in three short trials at the beginning, which also tell where to begin.
+- The highest load is offered in three short trials at the beginning, which also show where to begin.
 - When all goals are reached, the lowest upper bound is tested again, unless its failure took so long that a
   clean repetition would say nothing, and each lower bound that passed last long ago. A goal that lets some
   trials exceed has the test repeated until one fails, or the upper bound has become none: then the search
   goes on.
-- Where trials have contradicted each other, the highest load is offered again: `drift` tells a device that
-  changed from one that answers at random. At once where an upper bound that nothing can lift was passed
+- Where trials have contradicted each other, the highest load is offered again: `drift` says whether
+  the device changed or answers at random. At once where an upper bound that nothing can lift was passed
   clearly above, and each time the search has gone on for long; else at the end.
 - A device that has changed makes the result irregular where a goal allows no trial to exceed: nothing can
   lift its upper bounds. Else the search starts over where it is, as long as the device changes slower each

@@ -2,8 +2,8 @@
 
 The verdict of a search rests on a few trials at two loads. Where a device, or the machine beneath it, answers
 at random near its limit, all trials together say more: the share that passes falls with the load along a
-curve, and where that is one half can be told without any load being decided. The estimate stands beside the
-verdict and takes nothing from it.
+curve, and where that is one half is known without any load being decided. The estimate is reported
+with the verdict and does not change it.
 """
 
 from __future__ import annotations

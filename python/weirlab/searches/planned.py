@@ -94,7 +94,7 @@ class _Point:
         scenario = self._searches[replicate].scenario
         limit = None if scenario.search is None else scenario.search.timeout
 
-        def told(progress: Progress) -> None:
+        def on_progress(progress: Progress) -> None:
             left = progress.time_left_s
             share = 0.0 if not left else progress.time_used_s / (progress.time_used_s + left)
             watch(round(1000 * share), 1000)
@@ -102,7 +102,10 @@ class _Point:
         testbed = open_testbed(scenario)
         try:
             found = run_search(
-                build(scenario), testbed, on_progress=told, timeout_s=None if limit is None else limit.s
+                build(scenario),
+                testbed,
+                on_progress=on_progress,
+                timeout_s=None if limit is None else limit.s,
             )
         finally:
             testbed.close()

@@ -17,7 +17,7 @@ from weirlab.errors import InputError, ScenarioError
 from weirlab.runs import replicate_seeds
 from weirlab.scenario import Scenario
 from weirlab.scenario.plan.combinations import combinations
-from weirlab.searches.base import Ending, GoalResult, SearchResult
+from weirlab.searches.base import Ending, FoundRates, GoalResult
 from weirlab.searches.build import build
 
 OVERHEAD_BYTES = 20
@@ -68,8 +68,8 @@ def point_searches(scenario: Scenario) -> list[PointSearch]:
 def run_point_searches(
     searches: Sequence[PointSearch],
     directory: Path,
-    run: Callable[[PointSearch, Path], SearchResult],
-) -> list[tuple[PointSearch, SearchResult]]:
+    run: Callable[[PointSearch, Path], FoundRates],
+) -> list[tuple[PointSearch, FoundRates]]:
     """Run one search after the other, each in its directory under ``directory``; those of an earlier sitting
     are resumed from their logs, so that no trial is repeated.
 
@@ -85,7 +85,7 @@ def run_point_searches(
     return results
 
 
-def rates_table(results: Sequence[tuple[PointSearch, SearchResult]]) -> pl.DataFrame:
+def rates_table(results: Sequence[tuple[PointSearch, FoundRates]]) -> pl.DataFrame:
     """One row per search and goal: ``point replicate``, a column per factor, ``goal``, the bounds
     ``lower_fps`` and ``upper_fps`` as they were offered, what was intended (``lower_intended_fps
     upper_intended_fps``), and the ``conditional_throughput_fps`` at the lower one [frames/s, null
@@ -124,8 +124,8 @@ def rates_table(results: Sequence[tuple[PointSearch, SearchResult]]) -> pl.DataF
     return pl.DataFrame(rows, schema={**_PLACE, **dict.fromkeys(factors, pl.String), **_FOUND})
 
 
-def directions_table(results: Sequence[tuple[PointSearch, SearchResult]]) -> pl.DataFrame:
-    """One row per search, goal, bound and direction, where the testbed tells directions apart: ``point
+def directions_table(results: Sequence[tuple[PointSearch, FoundRates]]) -> pl.DataFrame:
+    """One row per search, goal, bound and direction, where the testbed distinguishes directions: ``point
     replicate``, a column per factor, ``goal``, ``bound`` (``lower`` or ``upper``), ``trial`` (the index of
     the one that stands for the bound), ``direction`` (its name), ``sent_frames``, ``received_frames`` and
     ``loss_ratio``, null where nothing was sent."""

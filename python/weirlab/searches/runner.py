@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weirlab.errors import ImpossibleTrial, InputError, Interrupted, RunFailed, TestbedError
-from weirlab.searches.base import Ending, Search, SearchResult, SearchState
+from weirlab.searches.base import Ending, FoundRates, Search, SearchState
 from weirlab.searches.log import TrialLog
 from weirlab.testbed.base import Recalls, Testbed, Trial, TrialSpec
 
@@ -19,7 +19,7 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a search stands: told when it begins, after every trial, and when a trial gave no result."""
+    """Where a search stands: reported when it begins, after every trial, and when a trial gave no result."""
 
     trial: Trial | None
     """The trial that has just ended; None at the beginning and after a failure."""
@@ -47,7 +47,7 @@ def run_search(
     on_begin: Callable[[], None] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     timeout_s: float | None = None,
-) -> SearchResult:
+) -> FoundRates:
     """Search until the end, and return what was found: also after Ctrl-C, a timeout or the failure of the
     testbed, then as an unfinished result with its reason in ``ending``, ``message`` and the irregularities of
     its goals.
@@ -127,7 +127,7 @@ class _Sitting:
         self._used_s = sum(trial.effective_duration_s for trial in resumed)
         self._on_progress = on_progress
 
-    def run(self, timeout_s: float | None) -> SearchResult:
+    def run(self, timeout_s: float | None) -> FoundRates:
         try:
             self._report()
             while (spec := self._search.ask()) is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
-from weirlab.searches.base import SearchResult
+from weirlab.searches.base import FoundRates
 
 
 class Swept(NamedTuple):
@@ -23,7 +23,7 @@ class Swept(NamedTuple):
     upper one, in [0, 1). A band of loads that is wider has at least one of them in it."""
 
 
-def swept(result: SearchResult) -> Swept | None:
+def swept(result: FoundRates) -> Swept | None:
     """What was swept; None where nothing was."""
     sweep = [trial.spec for trial in result.trials if trial.spec.purpose == "sweep"]
     if not sweep:

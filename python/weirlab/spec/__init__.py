@@ -10,11 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from weirlab.spec.part import At as At
-from weirlab.spec.part import Part as Part
-from weirlab.spec.part import Runs as Runs
-from weirlab.spec.part import Where as Where
-from weirlab.spec.part import origin_of as origin_of
+from weirlab.spec.part import At as At, Part as Part, Runs as Runs, Where as Where, origin_of as origin_of
 
 
 class Adaptation(Part):
@@ -123,6 +119,8 @@ class AqmThreshold(Part):
     """Upper threshold; that of a queue that marks all frames above one length is the lower one, too."""
     p_max: float
     """Probability just below the upper threshold."""
+    when: MarkingTime = "arrival"
+    """When it is decided, and by what waits then."""
 
 
 class AqmDualPi2(Part):
@@ -147,6 +145,16 @@ class AqmDualPi2(Part):
     """Frames that may be left in the first queue without marks of its own."""
     scheduler: DualScheduler
     """Which queue sends next."""
+
+
+class AqmCustom(Part):
+    """One that the program has besides these; see `crate::queue::Managements`."""
+
+    kind: Literal["custom"] = "custom"
+    name: str
+    """The name under which the program knows it."""
+    settings: Mapping[str, float]
+    """Its settings."""
 
 
 class ArrivalsDrawn(Part):
@@ -609,7 +617,7 @@ class CongestionControlHpcc(Part):
 
 class CongestionControlNscc(Part):
     """NSCC of Ultra Ethernet, as uet-htsim has it: the window follows delay and marks, and is measured
-    anew when much is lost; with `rdma`.
+    again when much is lost; with `rdma`.
     """
 
     kind: Literal["nscc"] = "nscc"
@@ -618,12 +626,12 @@ class CongestionControlNscc(Part):
     1 where they drop.
     """
     most: float
-    """The greatest window, and the first one, as a multiple of what the empty path holds."""
+    """The greatest window, and the first one if none is given, as a multiple of what the empty path holds."""
     gamma: float
     """How much of the excess of the delay over the target a decrease takes."""
     gate_rounds: int
-    """The window is measured anew when less than the greatest window divided by 2 to this power arrives in
-    a period; see `Nscc`.
+    """The window is measured again when less than the greatest window divided by 2 to this power arrives
+    in a period; see `Nscc`.
     """
     spares_last_hop: bool
     """Whether packets that only the last queue on their way trimmed leave the window as it is, because a
@@ -656,17 +664,17 @@ class CongestionControlRapid(Part):
     link_bps: int
     """Rate of the link that the sender is at."""
     framing_bytes: int
-    """What a frame takes on it beside its bytes."""
+    """What a frame takes on it besides its bytes."""
     repair_bps: int | None
     """Rate of frames while losses are repaired; null: as the window lets them."""
 
 
 class CongestionControlCustom(Part):
-    """One that the program has beside these; see `Controllers`."""
+    """One that the program has besides these; see `Controllers`."""
 
     kind: Literal["custom"] = "custom"
     name: str
-    """The name under which the program knows it: `Controllers::add`."""
+    """The name under which the program knows it."""
     settings: Mapping[str, float]
     """Its settings."""
 
@@ -727,10 +735,14 @@ class Credit(Part):
     """Whether the first answer or credit takes away what is left of that."""
     most: float
     """What a sender may ask for ahead, as such a multiple."""
-    packets: int
-    """Packets of credit that the receiver gives at a time."""
+    packets: float
+    """Packets of credit that the receiver gives at a time; a part of one counts, too."""
     share: float
     """Share of the receiver's line rate at which credit is given, all senders together."""
+    oversubscription: float | None
+    """How many times as much hosts may send as the network above them carries: credit follows marks and
+    cuts there; null: it does not.
+    """
 
 
 class CrossSpec(Part):
@@ -788,7 +800,7 @@ class DelaySteps(Part):
     steps: Sequence[tuple[int, int]]
     """From when on which delay; ascending, after 0."""
     period_ps: int | None
-    """After this time it begins anew with the delay of the start. None: the last delay stays."""
+    """After this time it starts again with the delay of the start. None: the last delay stays."""
 
 
 class DenoisingNone(Part):
@@ -893,8 +905,8 @@ class DestinationNode(Part):
 
 
 class DestinationUniform(Part):
-    """A host drawn anew for each frame, all alike. The sender itself may be among them: its frames then go
-    to its first switch and back. Hosts that follow one another may stand as a pair, the first and the
+    """A host drawn for each frame, all alike. The sender itself may be among them: its frames then go to
+    its first switch and back. Hosts that follow one another may stand as a pair, the first and the
     last.
     """
 
@@ -1158,7 +1170,7 @@ class GapsLognormal(Part):
 
 
 class GapsHyperexponential(Part):
-    """Exponential with one of two means, drawn anew for each gap, whose shares of the time are alike.
+    """Exponential with one of two means, drawn for each gap, whose shares of the time are alike.
 
     Source: Whitt 1982, 3.1, "balanced means".
     """
@@ -1263,7 +1275,9 @@ class LimitFrames(Part):
 
 
 class Limiter(Part):
-    """The queue of a rate limiter, and what lies between it and the wire. All schemes have it in common."""
+    """The queue of a rate limiter, and what lies between it and the wire. All schemes have it in common.
+    By default without a limit, and paced evenly.
+    """
 
     queue: Limit
     """What may wait of a flow at its host; more is dropped."""
@@ -1436,8 +1450,8 @@ class Lossless(Part):
 
 
 class Marking(Part):
-    """Marks on ECN-capable frames that come to a queue and wait: never up to `k_min`, always above
-    `k_max`, and with a probability that grows from 0 to `p_max` between. See `crate::marking`.
+    """Marks on ECN-capable frames that wait in a queue: never up to `k_min`, always above `k_max`, and
+    with a probability that grows from 0 to `p_max` between. See `crate::marking`.
     """
 
     k_min_bytes: int
@@ -1446,6 +1460,8 @@ class Marking(Part):
     """Upper threshold; that of a queue that marks all frames above one length is the lower one, too."""
     p_max: float
     """Probability just below the upper threshold."""
+    when: MarkingTime = "arrival"
+    """When it is decided, and by what waits then."""
 
 
 class Memory(Part):
@@ -1793,7 +1809,7 @@ class ProberConfig(Part):
     frame_bytes: int
     """Length of the longest frames."""
     framing_bytes: int
-    """What a frame takes on the link of the sender beside its bytes."""
+    """What a frame takes on the link of the sender besides its bytes."""
     link_bps: int
     """Rate of that link."""
     measurements: int | None
@@ -1941,7 +1957,7 @@ class RateSpecSteps(Part):
     steps: Sequence[tuple[int, int]]
     """From when on which rate; ascending, the first at 0."""
     period_ps: int | None
-    """After this time it begins anew. None: the last rate stays."""
+    """After this time it starts again. None: the last rate stays."""
 
 
 class RdmaConfig(Part):
@@ -1968,7 +1984,9 @@ class RdmaConfig(Part):
     credit: Credit | None
     """Credit of the receiver; null: the sender needs none."""
     initial_window_bytes: int | None
-    """Window of a congestion control of TCP at first; null: what the empty path holds."""
+    """Window at first of NSCC and of a congestion control of TCP; null: its greatest, and what the empty
+    path holds.
+    """
     paths: PathChoice | None
     """How the sender chooses among ways; null: all packets of a message take one."""
     reordering_packets: int | None
@@ -2376,7 +2394,7 @@ AdapterKind = Literal["voq-round-robin"]
 """How a host queues what it sends."""
 
 
-Aqm = AqmCodel | AqmFqCodel | AqmPie | AqmRed | AqmThreshold | AqmDualPi2
+Aqm = AqmCodel | AqmFqCodel | AqmPie | AqmRed | AqmThreshold | AqmDualPi2 | AqmCustom
 """An active queue management."""
 
 
@@ -2504,6 +2522,10 @@ LossRecovery = Literal["halving", "prr", "prr-9937", "rate-halving"]
 
 LostRetransmissions = Literal["detect", "timeout"]
 """What finds a retransmission that is lost again."""
+
+
+MarkingTime = Literal["arrival", "departure"]
+"""When a queue marks."""
 
 
 Meanwhile = Literal["ignore", "stop-again", "remember"]

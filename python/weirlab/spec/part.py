@@ -180,12 +180,12 @@ class Runs(Sequence[int]):
 
 def _fields(part: object) -> dict[str, object] | list[int | list[int]]:
     """The fields of a part as they are called in JSON."""
+    if isinstance(part, Part):
+        fields = vars(part)
+        return {name.rstrip("_"): value for name, value in fields.items()} if part._renamed else fields
     if isinstance(part, Runs):
         return part.entries()
-    if not isinstance(part, Part):
-        raise TypeError(f"{part!r} has no form in a spec")
-    fields = vars(part)
-    return {name.rstrip("_"): value for name, value in fields.items()} if part._renamed else fields
+    raise TypeError(f"{part!r} has no form in a spec")
 
 
 _UNITS = ("_ps", "_bps", "_bytes", "_frames", "_packets", "_rounds", "_segments")

@@ -124,7 +124,7 @@ def fit_exponential_counts(x: Iterable[float], counts: Iterable[float]) -> Expon
     """The exponential under which these counts are likeliest, if each has a Poisson distribution with mean
     A e^(k x).
 
-    Bins without a count tell something, too, and large counts more than small ones: other than in
+    Bins without a count say something, too, and large counts more than small ones: other than in
     `fit_exponential`. Solved by Newton steps on (ln A, k); R^2 is that of the counts. Raises ValueError
     with negative counts, with fewer than two different x, and where no counts or those at one end only
     leave the likelihood without a maximum. Source: McCullagh & Nelder 1989, sections 2.5 and 6.2.

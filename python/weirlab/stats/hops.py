@@ -55,7 +55,7 @@ class Link:
     capacity_low_bps: float | None
     """The capacity is hardly less; None: nothing can be said, because round trips became shorter."""
     capacity_high_bps: float | None
-    """The capacity is hardly more; None: not bounded, because sizes do not tell."""
+    """The capacity is hardly more; None: not bounded, because sizes do not show it."""
     round_trip_s: float
     """What the link adds to the round trip of a probe of size 0: propagation both ways, transmission of the
     answer, and the work of the router less that of the one before."""
@@ -66,7 +66,7 @@ class Link:
 
     @property
     def resolved(self) -> bool:
-        """Whether sizes tell a capacity."""
+        """Whether sizes show a capacity."""
         return self.capacity_bps is not None
 
 

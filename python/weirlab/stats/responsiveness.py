@@ -1,4 +1,4 @@
-"""Latency under load as other tools tell it: round trips per minute, and the summary of an RRUL test."""
+"""Latency under load as other tools report it: round trips per minute, and the summary of an RRUL test."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def is_stable(values: Sequence[float], *, distance: int = 4, tolerance: float = 
 
 @dataclass(frozen=True)
 class UnderLoad:
-    """What a test of the RRUL kind tells: rates in bit/s, times in s."""
+    """What a test of the RRUL kind reports: rates in bit/s, times in s."""
 
     download_bps: float
     """Sum over the downloads; 0 without any."""

@@ -203,7 +203,19 @@ class _Bucket:
         return 0  # what was not put whole is not there
 
     def _fault(self, name: str, what: str, error: Exception) -> WeirlabError:
-        return WeirlabError(f"{self.url}/{name}: cannot be {what}: {_first_line(error)}")
+        text = _first_line(error)
+        hint = next((hint for sign, hint in _HINTS.items() if sign in text), "")
+        if what == "written" and isinstance(error, FileNotFoundError | self._errors.NotFoundError):
+            hint = "; is there such a bucket?"
+        return WeirlabError(f"{self.url}/{name}: cannot be {what}: {text}{hint}")
+
+
+_HINTS = {
+    "169.254.169.254": "; no keys were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what the "
+    "storage of that scheme needs",
+    "builder error": "; for an endpoint with http:// set AWS_ALLOW_HTTP=true",
+}
+"""What to do, by what a message has. Without keys the library asks the metadata service of a cloud."""
 
 
 def _first_line(error: Exception) -> str:

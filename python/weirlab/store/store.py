@@ -283,12 +283,15 @@ class Store:
             removed["plans"] += 1
         return removed
 
-    def fresh(self, seen: set[str], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """The rows of objects that are not in `seen`, to which they are added."""
-        names = [name for name in self.objects() if name not in seen]
+    def fresh(
+        self, seen: set[str], columns: Sequence[str], made_by: str | None = None
+    ) -> Iterator[pl.DataFrame]:
+        """The rows of objects that are not in `seen`, to which they are added once nothing has failed with
+        them."""
+        names = [name for name in self.objects(made_by) if name not in seen]
         if names:
-            seen |= set(names)
             yield self.read(names, columns)
+            seen |= set(names)
 
 
 _ORDER = ("plan", "point", "replicate")

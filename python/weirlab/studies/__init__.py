@@ -8,23 +8,8 @@ What runs find lies in a store (`weirlab.store`), in the directory of the study 
 study that was interrupted, or that is extended, goes on from there when it is run again.
 """
 
-from weirlab.scenario.plan.combinations import Impossible, Point
-from weirlab.studies.contests import Finalist, Standing
-from weirlab.studies.plan import RunsPlan, plan_of, planned, points_of
-from weirlab.studies.running import run_study
-from weirlab.studies.sequential import Reached
-from weirlab.studies.study import Study
-
-__all__ = [
-    "Finalist",
-    "Impossible",
-    "Point",
-    "Reached",
-    "RunsPlan",
-    "Standing",
-    "Study",
-    "plan_of",
-    "planned",
-    "points_of",
-    "run_study",
-]
+from weirlab.studies.contests import Finalist as Finalist, Kept as Kept, Standing as Standing
+from weirlab.studies.plan import RunsPlan as RunsPlan, planned as planned, points_of as points_of
+from weirlab.studies.running import run_study as run_study
+from weirlab.studies.sequential import Reached as Reached
+from weirlab.studies.study import Study as Study

@@ -22,8 +22,7 @@ def asking_of(plan: RunsPlan) -> Sequential | Contested | None:
     from weirlab.studies.optimising import Optimised
     from weirlab.studies.sequential import Sequential
 
-    study = plan.scenario.study
-    assert study is not None
+    study = plan.section
     if study.contest is not None:
         contest = study.contest
         return Halved(plan, contest) if isinstance(contest, Halving) else Optimised(plan, contest)

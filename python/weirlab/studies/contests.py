@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weirlab.scenario.plan.contest import Contest
+from weirlab.scenario.plan.contest import Contest, Limit
 from weirlab.stats import mean_interval
 from weirlab.studies.asking import Found
 from weirlab.studies.plan import RunsPlan
@@ -33,6 +33,8 @@ class Standing:
     """With which it was judged."""
     value: float
     """Mean of the measure; NaN where a run has none."""
+    excess: float
+    """By how much its means break the limits, as parts of these in all; NaN where a run has no value."""
     kept: bool
     """Whether it did well enough to go on, or to count for what is chosen next."""
 
@@ -58,17 +60,38 @@ class Finalist:
     behind_low: float
     behind_high: float
     """The intervals between any two finalists hold together with 95 % confidence, whichever is best."""
+    excess: float
+    """By how much its means break the limits, as parts of these in all; NaN where a run has no value."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How a finalist keeps a limit."""
+
+    levels: Mapping[str, str]
+    """Of the factors by which contests are apart."""
+    point: int
+    measure: str
+    limit: str
+    """As a person reads it."""
+    mean: float
+    low: float
+    high: float
+    """Those of all limits of all finalists hold together with 95 % confidence; NaN as of `Finalist`."""
+    kept: str
+    """`yes` or `no` where the interval says so, else `open`."""
 
 
 class Contested(Found):
     """What the contests of a plan share; see `weirlab.execution.Asking`."""
 
     def __init__(self, plan: RunsPlan, contest: Contest) -> None:
-        super().__init__(plan, [contest.measure])
+        super().__init__(plan, contest.measures)
         self._contest = contest
         self._wanted: dict[int, int] = {}
         self.standings: list[Standing] = []
         self.finalists: list[Finalist] = []
+        self.limits: list[Kept] = []
 
     @abstractmethod
     def _go_on(self) -> None:
@@ -97,17 +120,29 @@ class Contested(Found):
         mean = self.mean(point, self._contest.measure, count)
         return math.inf if math.isnan(mean) else self._contest.sign * mean
 
+    def excess(self, point: int, count: int) -> float:
+        """By how much a point breaks the limits, in all; infinite where that is not known."""
+        found = [limit.excess(self.mean(point, limit.measure, count)) for limit in self._contest.limits]
+        return math.fsum(math.inf if math.isnan(each) else each for each in found)
+
+    def rank(self, point: int, count: int) -> tuple[float, float]:
+        """By what points are ranked, the less the better: first by how much they break limits.
+
+        Source: Deb 2000, section 3.
+        """
+        return self.excess(point, count), self.loss(point, count)
+
     def ranked(self, points: Sequence[int], count: int) -> list[int]:
         """Points, the best first, of equal ones the first."""
-        return sorted(points, key=lambda point: (self.loss(point, count), point))
+        return sorted(points, key=lambda point: (*self.rank(point, count), point))
 
     def stand(
         self, levels: Mapping[str, str], number: int, points: Sequence[int], count: int, kept: Sequence[int]
     ) -> None:
         """Note how points did in a round."""
         for point in points:
-            value = self.mean(point, self._contest.measure, count)
-            self.standings.append(Standing(levels, number, point, count, value, point in kept))
+            value, excess = self.mean(point, self._contest.measure, count), _known(self.excess(point, count))
+            self.standings.append(Standing(levels, number, point, count, value, excess, point in kept))
 
     def judge(self, levels: Mapping[str, str], chosen: Mapping[int, float]) -> None:
         """The verdict on points, each with the mean by which it was chosen."""
@@ -122,7 +157,29 @@ class Contested(Found):
                 found = _interval(mine, many)
                 apart = [one - other for one, other in zip(mine, best, strict=True)]
                 away = _interval(apart, pairs) if rank > 1 else (0.0, 0.0, 0.0)
-            self.finalists.append(Finalist(levels, point, rank, chosen[point], *found, *away))
+            excess = _known(self.excess(point, count))
+            self.finalists.append(Finalist(levels, point, rank, chosen[point], *found, *away, excess))
+            limits = self._contest.limits
+            self.limits += [
+                _judged(
+                    levels, point, limit, self.first(point, limit.measure, count), count, many * len(limits)
+                )
+                for limit in limits
+            ]
+
+
+def _known(value: float) -> float:
+    return value if math.isfinite(value) else math.nan
+
+
+def _judged(
+    levels: Mapping[str, str], point: int, limit: Limit, values: Sequence[float], count: int, many: int
+) -> Kept:
+    """How a finalist keeps one of so many limits of all finalists."""
+    found = _interval(values, many) if len(values) == count else (math.nan,) * 3
+    over, under = (limit.sign * (each - limit.bound.amount) for each in found[1:])
+    kept = "yes" if max(over, under) <= 0 else "no" if min(over, under) > 0 else "open"
+    return Kept(levels, point, limit.measure, str(limit), *found, kept)
 
 
 def _interval(values: Sequence[float], many: int) -> tuple[float, float, float]:

@@ -20,8 +20,8 @@ class Halved(Contested):
         self._stage_of = {stage.duration: place for place, stage in enumerate(plan.stages[:-1])}
 
     def _go_on(self) -> None:
-        self.standings.clear()
-        self.finalists.clear()
+        for each in (self.standings, self.finalists, self.limits):
+            each.clear()
         for key, members in self._plan.groups.items():
             self._contest_among(dict(zip(self._halving.apart, key, strict=True)), members)
 

@@ -55,4 +55,5 @@ class Intervals:
         if widest is None:
             return ""
         half, measure, point = widest
-        return f"widest interval ±{100 * half:.2g} % ({measure}, point {point})"
+        share = f"{100 * half:.2g}" if half < 0.995 else f"{100 * half:.0f}"
+        return f"widest interval ±{share} % ({measure}, point {point})"

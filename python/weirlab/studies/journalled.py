@@ -19,7 +19,7 @@ from weirlab.scenario import Scenario
 from weirlab.scenario.plan.combinations import Impossible, level_names
 
 if TYPE_CHECKING:
-    from weirlab.studies.contests import Finalist, Standing
+    from weirlab.studies.contests import Finalist, Kept, Standing
     from weirlab.studies.sequential import Reached
 
 _LOG = "points.jsonl"
@@ -63,6 +63,7 @@ class Decided(TypedDict, total=False):
     reached: tuple[Reached, ...]
     standings: tuple[Standing, ...]
     finalists: tuple[Finalist, ...]
+    limits: tuple[Kept, ...]
 
 
 class Found(Decided):

@@ -74,7 +74,7 @@ class _Search:
         self._generation = 0
         self._count = self._least
         self._asked: list[_Candidate] = []
-        self._best: list[tuple[float, dict[str, str], float]] = []
+        self._best: list[tuple[tuple[float, float], dict[str, str], float]] = []
         self._centre: dict[str, str] | None = None
         self._verdict: dict[int, float] = {}
         self._ended = False
@@ -132,42 +132,58 @@ class _Search:
         return candidate if there == candidate.levels else self._space.at(there)
 
     def _fulfils(self, levels: Mapping[str, str]) -> bool:
-        study = self._plan.scenario.study
-        assert study is not None
-        return study.has_row(self._known, levels)
+        return self._plan.section.has_row(self._known, levels)
 
     def _cannot_be_ranked(self, points: Sequence[int]) -> bool:
-        name, count = self._design.measure, self._count
-        values = [self._found.first(point, name, count) for point in dict.fromkeys(points)]
-        whole = [each for each in values if len(each) == count]
-        return len(whole) > 1 and (count < 2 or block_probability(whole) > _APART)
+        found, count = self._found, self._count
+        points = list(dict.fromkeys(points))
+        keeping = [point for point in points if found.excess(point, count) == 0]
+        # What breaks a limit is ranked by that, the others by the measure.
+        decided = [
+            (limit.measure, points)
+            for limit in self._design.limits
+            if any(limit.excess(found.mean(point, limit.measure, count)) > 0 for point in points)
+        ]
+        for name, ranked in [*decided, (self._design.measure, keeping)]:
+            values = [found.first(point, name, count) for point in ranked]
+            whole = [each for each in values if len(each) == count]
+            if len(whole) > 1 and (count < 2 or block_probability(whole) > _APART):
+                return True
+        return False
 
     def _tell(self, points: Sequence[int]) -> None:
         """Tell the strategy how the generation did, and begin the next."""
         found, count = self._found, self._count
-        losses = [found.loss(point, count) for point in points]
-        finite = [loss for loss in losses if math.isfinite(loss)] or [0.0]
-        worst = max(finite) + (max(finite) - min(finite)) + 1.0
-        self._space.tell(
-            [
-                (each, loss if math.isfinite(loss) else worst)
-                for each, loss in zip(self._asked, losses, strict=True)
-            ]
-        )
+        self._space.tell(list(zip(self._asked, self._losses(points), strict=True)))
         by_point = dict(zip(points, self._asked, strict=True))
         ranked = found.ranked([*by_point], count)
         kept = ranked[: max(1, len(ranked) // 2)]
         found.stand(self._factors, self._generation + 1, [*by_point], count, kept)
         if self._generation >= math.floor(_LATE * self._design.generations):
             self._best += [
-                (found.loss(point, count), each.levels, found.mean(point, self._design.measure, count))
+                (found.rank(point, count), each.levels, found.mean(point, self._design.measure, count))
                 for point, each in by_point.items()
-                if math.isfinite(found.loss(point, count))
+                if all(map(math.isfinite, found.rank(point, count)))
             ]
         self._centre = self._space.centre([by_point[point] for point in kept])
         self._generation += 1
         self._count = max(self._least, self._count // 2)
         self._asked = []
+
+    def _losses(self, points: Sequence[int]) -> list[float]:
+        """What the strategy is told of points: those that break limits come behind all that keep them, and
+        those without an answer last."""
+        ranks = [self._found.rank(point, self._count) for point in points]
+        kept = [loss for excess, loss in ranks if excess == 0 and math.isfinite(loss)] or [0.0]
+        most = max((excess for excess, _ in ranks if math.isfinite(excess)), default=0.0) or 1.0
+        beyond = max(kept) - min(kept) + 1.0
+        return [
+            loss
+            if excess == 0 and math.isfinite(loss)
+            else max(kept)
+            + beyond * (excess / most if math.isfinite(excess) and math.isfinite(loss) else 1.0)
+            for excess, loss in ranks
+        ]
 
     def _finalists(self) -> list[int]:
         """The numbers of the finalists: the centre of what was best last, and the best of late ones."""

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from weirlab.documents import typed
 from weirlab.errors import InputError, ScenarioError, UnsupportedError
-from weirlab.evaluation import measured
+from weirlab.evaluation import asks_flows, measured
 from weirlab.execution import Watch
 from weirlab.execution.batches import digest
 from weirlab.measures.rows import frame_sums
@@ -22,7 +22,13 @@ from weirlab.runs import replicate_seeds, resolve, simulate
 from weirlab.scenario import Scenario
 from weirlab.scenario.loading import loads
 from weirlab.scenario.plan import Level
-from weirlab.scenario.plan.combinations import Impossible, Point, design_levels, possible
+from weirlab.scenario.plan.combinations import (
+    Impossible,
+    Point,
+    design_levels,
+    possible,
+    refuse_unlisted,
+)
 from weirlab.scenario.plan.contest import Halving
 from weirlab.scenario.plan.design import Optimise
 from weirlab.scenario.plan.precision import LEAST_REPLICATES
@@ -98,6 +104,7 @@ class RunsPlan:
     def __init__(self, scenario: Scenario, seed: int, replicates: int) -> None:
         if scenario.study is None:
             raise InputError(f"{scenario.name}: has no 'study' section")
+        refuse_unlisted(scenario.study, replicates)
         self.scenario = scenario
         self.least = replicates
         """Replicates of every point."""
@@ -108,17 +115,18 @@ class RunsPlan:
                 "fewer are too uncertain to end by"
             )
         self.replicates = replicates if until is None else max(until.most, replicates)
-        self._study = scenario.study
+        self.section = scenario.study
+        """The section `study` of the scenario."""
         self._seed = seed
         self.given: dict[int, dict[str, str]] = {}
         """Levels of points that are chosen while the study runs, as far as is known here."""
         self.stages: tuple[Stage, ...] = ()
         """Of a contest, the last of which is the verdict."""
         self._base = scenario.assign({"study": None})
-        self._combinations = list(self._study.combinations())
+        self._combinations = list(self.section.combinations())
         self._checked: dict[int, Scenario] = {}
         """Scenarios of points that `check` has looked at, until they are asked for."""
-        optimise = self._study.design if isinstance(self._study.design, Optimise) else None
+        optimise = self.section.design if isinstance(self.section.design, Optimise) else None
         if optimise is not None:
             self._rows = optimise.generations * optimise.size + optimise.finalists
         else:
@@ -128,7 +136,7 @@ class RunsPlan:
         # The first point of each combination, then the second of each, and so on: what an interrupted study
         # leaves then covers all combinations.
         order = np.arange(count * self._rows).reshape(count, self._rows).T.ravel()
-        if self._study.where and optimise is None:
+        if self.section.where and optimise is None:
             order = order[[self._is_in(int(number)) for number in order]]
         if optimise is not None:
             most = max(optimise.most or 0, replicates)
@@ -137,8 +145,8 @@ class RunsPlan:
                 *(Stage(str(each + 1), None, start, most) for each, start in enumerate(starts)),
                 Stage("verdict", None, _HELD_OUT, optimise.verdict),
             )
-        elif self._study.halving is not None:
-            self.stages = self._halved(self._study.halving, order)
+        elif self.section.halving is not None:
+            self.stages = self._halved(self.section.halving, order)
             order = np.concatenate([order + each * self._base_points for each in range(len(self.stages))])
         self.order = order
         self.replicates = max([self.replicates, *(stage.most for stage in self.stages)])
@@ -161,7 +169,7 @@ class RunsPlan:
 
     def stage(self, number: int) -> int | None:
         """The place of a point's stage in `stages`; None without a contest."""
-        if isinstance(design := self._study.design, Optimise):
+        if isinstance(design := self.section.design, Optimise):
             return min(number % self._rows // design.size, design.generations)
         return number // self._base_points if self.stages else None
 
@@ -175,7 +183,7 @@ class RunsPlan:
 
     def combinations(self) -> list[tuple[dict[str, str], dict[str, str]]]:
         """Of each combination of the factors the names of its levels, and what conditions may speak of."""
-        return [(names, self._study.known(names, levels)) for _, names, levels in self._combinations]
+        return [(names, self.section.known(names, levels)) for _, names, levels in self._combinations]
 
     def document(self) -> dict[str, object]:
         """See `weirlab.execution.Plan`."""
@@ -191,11 +199,11 @@ class RunsPlan:
         """Whether the conditions of the study leave a point in."""
         combination, row = divmod(number, self._rows)
         _, names, levels = self._combinations[combination]
-        return self._study.has_row(self._study.known(names, levels), self._design(combination)[row])
+        return self.section.has_row(self.section.known(names, levels), self._design(combination)[row])
 
     def lists_impossible(self) -> bool:
         """See `weirlab.execution.Plan`."""
-        return self._study.impossible == "list"
+        return self.section.impossible == "list"
 
     def levels(self, number: int) -> dict[str, str]:
         """The levels of a point: their names by factor, and the values of a design by parameter."""
@@ -205,7 +213,7 @@ class RunsPlan:
 
     def _row(self, number: int) -> dict[str, str]:
         """What the design says of a point."""
-        if isinstance(self._study.design, Optimise):
+        if isinstance(self.section.design, Optimise):
             return self.given[number]
         combination, row = divmod(number % self._base_points, self._rows)
         return self._design(combination)[row]
@@ -216,7 +224,7 @@ class RunsPlan:
 
     def learn(self, rows: pl.DataFrame) -> None:
         """Take the levels of points that were chosen from their rows (columns `point` and `document`)."""
-        if isinstance(self._study.design, Optimise):
+        if isinstance(self.section.design, Optimise):
             known = rows.select("point", "document").drop_nulls().unique("point", maintain_order=True)
             for point, document in known.iter_rows():
                 self.given.setdefault(point, json.loads(document))
@@ -232,7 +240,7 @@ class RunsPlan:
             return _RunsPoint(number, checked, self.seeds)
         combination = number % self._base_points // self._rows
         base = self._at(combination) if self._rows > 1 else None
-        design, row = self._study.design, self._row(number)
+        design, row = self.section.design, self._row(number)
         changes: dict[str, object] = design.changes(row) if isinstance(design, Optimise) else dict(row)
         if base is None:
             base, changes = self._base, self._changes(combination) | changes
@@ -278,7 +286,7 @@ class RunsPlan:
 
     @functools.lru_cache(4096)  # noqa: B019 (it lives as long as one plan)
     def _design(self, combination: int) -> list[dict[str, str]]:
-        return list(design_levels(self._study, self._combinations[combination][0]))
+        return list(design_levels(self.section, self._combinations[combination][0]))
 
 
 class _RunsPoint:
@@ -297,7 +305,8 @@ class _RunsPoint:
     def run(self, replicates: Sequence[int], watch: Watch) -> list[Row]:
         """See `weirlab.execution.Point`."""
         seeds = [self._seeds[replicate] for replicate in replicates]
-        records = simulate(self.scenario, seeds, threads=1, progress=watch)
+        sums = not asks_flows(self.scenario)
+        records = simulate(self.scenario, seeds, threads=1, progress=watch, sums=sums)
         counts = frame_sums(records)
         found: dict[int, list[dict[str, object]]] = {place: [] for place in range(len(seeds))}
         values = measured(records, self.scenario)
@@ -319,7 +328,8 @@ def address_of(scenario: Scenario) -> str:
     """The address of what runs of a scenario find: a digest of the spec that the simulator takes, and of what
     the measures ask of the scenario. Names and descriptions are no part of it. Raises UnsupportedError and
     ScenarioError."""
-    return digest("run", resolve(scenario).spec_json, _asked(scenario))
+    resolved = resolve(scenario, sums=not asks_flows(scenario))
+    return digest("run", resolved.spec_json, _asked(scenario))
 
 
 @follows_from("hotspots", "measure")

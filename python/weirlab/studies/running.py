@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -12,10 +11,10 @@ from pathlib import Path
 from weirlab.documents import section
 from weirlab.errors import InputError, Interrupted, RunFailed, WeirlabError
 from weirlab.execution import NO_LIMITS, Carried, Executor, Limits, Need, carry
-from weirlab.files import locked_directory
+from weirlab.files import Scratch, locked_directory
 from weirlab.journal import first_difference
 from weirlab.results import Manifest, Provenance, Status, write_json
-from weirlab.runs import Estimate, Judge, Progress, estimated, save_scenario
+from weirlab.runs import Estimate, Judge, Progress, estimated, save_scenario, size_text
 from weirlab.scenario import Scenario, load
 from weirlab.store import Store, engine
 from weirlab.studies import journalled
@@ -103,10 +102,10 @@ def run_study(
         )
 
     if directory is None:
-        with tempfile.TemporaryDirectory(prefix="weirlab-") as temporary:
-            kept = Store.open(temporary if store is None else store, create=True)
-            study, _ = _executed(plan, kept, work, provenance, str)
-            return replace(study, provenance=provenance.ended())
+        scratch = Scratch()
+        kept = Store.open(scratch.path if store is None else store, create=True)
+        study, _ = _executed(plan, kept, work, provenance, str)
+        return replace(study, provenance=provenance.ended())
     directory = Path(directory)
     manifest = Manifest(
         kind="study",
@@ -192,7 +191,7 @@ def _judging(kept: Store, judge: Judge | None) -> Callable[[Need, Need], None]:
         free = kept.free_bytes()
         if free is not None and least.disk_bytes > free:
             raise InputError(
-                f"{needed}, but {free / 1e9:.1f} GB are free for the store {kept.url}; run less of it, or "
+                f"{needed}, but {size_text(free)} are free for the store {kept.url}; run less of it, or "
                 "name another place with --store"
             )
         if judge is not None:
@@ -256,7 +255,7 @@ def _refuse_another(directory: Path, before: Asked, now: Asked) -> None:
         return
     where, then, here = first_difference(before, now)
     raise InputError(
-        f"{directory / ABOUT}: another study: {where} was {then} there and is {here} here; go on with the "
+        f"{directory / ABOUT}: another study: {where} was {then} there and is {here} here; continue with the "
         "same settings, or name another place; results that both have are shared with --store"
     )
 

@@ -38,12 +38,11 @@ class Sequential(Found):
     """Says how many replicates each point of a plan is to have; see `weirlab.execution.Asking`."""
 
     def __init__(self, plan: RunsPlan) -> None:
-        study = plan.scenario.study
-        assert study is not None
-        assert study.until is not None
-        self._until = study.until
+        until = plan.section.until
+        assert until is not None
+        self._until = until
         self._least = plan.least
-        super().__init__(plan, [*study.until.half_widths, *study.until.differences])
+        super().__init__(plan, [*until.half_widths, *until.differences])
         self._groups = self._grouped()
         self._asked = dict.fromkeys(map(int, plan.order), plan.least)
         self._settled: set[int] = set()
@@ -51,8 +50,7 @@ class Sequential(Found):
 
     def _grouped(self) -> list[tuple[list[int], int | None]]:
         """Points that go on together, each with its baseline: those that are compared, else each alone."""
-        study = self._plan.scenario.study
-        assert study is not None
+        study = self._plan.section
         if study.compare is None:
             return [([int(number)], None) for number in self._plan.order]
         groups: dict[object, list[int]] = {}

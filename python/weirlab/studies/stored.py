@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -10,7 +10,7 @@ import polars as pl
 from weirlab.errors import InputError
 from weirlab.results import Manifest
 from weirlab.store import COUNTS, PROVENANCE, Store, engine
-from weirlab.studies.asking import runs_in
+from weirlab.studies.asking import asking_of, runs_in
 from weirlab.studies.plan import plan_of
 from weirlab.studies.study import ABOUT, about_in, store_of
 
@@ -40,49 +40,32 @@ def store_at(place: str) -> Store:
 def studies_in(store: Store) -> pl.DataFrame:
     """One row for each plan and engine: `study` (its name), `plan` (its id), `engine`, `stale` (whether
     another engine than this one made the results), `planned`, `done` and `failed` runs, and `seconds` that
-    they took in all."""
-    found: list[dict[str, object]] = []
+    they took in all. Of a study that decides itself how far it goes, `planned` is the least, until more are
+    done."""
+    found: list[tuple[object, ...]] = []
     plans = {name: store.document("plans", name) for name in store.documents("plans")}
     seen = set()
+
+    def add(plan: str, made_by: str, done: int, failed: int, seconds: float) -> None:
+        document = plans.get(plan, {})
+        planned, decides = _planned(document)
+        if planned is not None and decides:
+            planned = max(planned, done + failed)
+        stale = made_by != engine()
+        found.append((document.get("name", "?"), plan, made_by, stale, planned, done, failed, seconds))
+
     for made_by in store.engines():
         rows = store.rows(made_by=made_by, columns=["plan", "status", "seconds"])
-        for plan, done, failed, seconds in (
-            rows.group_by("plan", maintain_order=True)
-            .agg(
-                pl.col("status").is_in(["ok", "impossible"]).sum().alias("done"),
-                (~pl.col("status").is_in(["ok", "impossible"])).sum().alias("failed"),
-                pl.col("seconds").sum(),
-            )
-            .iter_rows()
-        ):
+        ended = pl.col("status").is_in(["ok", "impossible"])
+        counts = rows.group_by("plan", maintain_order=True).agg(
+            ended.sum().alias("done"), (~ended).sum().alias("failed"), pl.col("seconds").sum()
+        )
+        for plan, done, failed, seconds in counts.iter_rows():
             seen.add(plan)
-            found.append(
-                {
-                    "study": plans.get(plan, {}).get("name", "?"),
-                    "plan": plan,
-                    "engine": made_by,
-                    "stale": made_by != engine(),
-                    "planned": _planned(plans[plan]) if plan in plans else None,
-                    "done": done,
-                    "failed": failed,
-                    "seconds": seconds,
-                }
-            )
-    for plan, document in plans.items():
-        if plan not in seen:
-            found.append(
-                {
-                    "study": document.get("name", "?"),
-                    "plan": plan,
-                    "engine": engine(),
-                    "stale": False,
-                    "planned": _planned(document),
-                    "done": 0,
-                    "failed": 0,
-                    "seconds": 0.0,
-                }
-            )
-    return pl.DataFrame(found, schema=_STUDIES).sort("study", "stale", "plan")
+            add(plan, made_by, done, failed, seconds)
+    for plan in plans.keys() - seen:
+        add(plan, engine(), 0, 0, 0.0)
+    return pl.DataFrame(found, schema=_STUDIES, orient="row").sort("study", "stale", "plan")
 
 
 def asked(store: Store, query: str, *, stale: bool = False) -> pl.DataFrame:
@@ -126,6 +109,17 @@ def asked(store: Store, query: str, *, stale: bool = False) -> pl.DataFrame:
         raise InputError(f"{query}: {reason}; tables are {', '.join(TABLES)}") from error
 
 
+def units_of(store: Store, query: str, found: pl.DataFrame) -> dict[str, str]:
+    """Units of the values that an answer gives without them, by measure: of those that it or the question
+    names, or else of all."""
+    if "measures" not in query.lower() or "unit" in found.columns:
+        return {}
+    units = dict(asked(store, "SELECT DISTINCT measure, unit FROM measures").rows())
+    asked_for = {each for each in units if f"'{each}'" in query}
+    named = set(found["measure"]) if "measure" in found.columns else asked_for
+    return {name: units[name] for name in sorted(named & units.keys() or units)}
+
+
 def _rows(store: Store, names: dict[str, str], more: Sequence[str], *, stale: bool) -> pl.DataFrame:
     columns = [*_RUN, *more]
     engines = [each for each in store.engines() if stale or each == engine()] or [engine()]
@@ -157,7 +151,9 @@ def _levels(store: Store, names: dict[str, str], rows: pl.DataFrame) -> pl.DataF
     return pl.DataFrame(found, schema=schema, orient="row")
 
 
-def _planned(document: dict[str, object]) -> int | None:
+def _planned(document: Mapping[str, object]) -> tuple[int | None, bool]:
+    """How many runs a plan has, and whether it decides itself if there are more."""
     if document.get("kind") != "runs":
-        return None
-    return runs_in(plan_of(document))
+        return None, False
+    plan = plan_of(document)
+    return runs_in(plan), asking_of(plan) is not None

@@ -18,12 +18,13 @@ from weirlab.records import save_tables
 from weirlab.results import Manifest, Provenance, read_json
 from weirlab.runs import replicate_seeds
 from weirlab.scenario import Scenario, load
+from weirlab.scenario.plan import Study as Section
 from weirlab.scenario.plan.combinations import Impossible
 from weirlab.scenario.plan.contest import Contest, Halving
 from weirlab.store import COUNTS, Store
 from weirlab.studies import journalled
 from weirlab.studies.asking import asking_of
-from weirlab.studies.contests import Contested, Finalist, Standing
+from weirlab.studies.contests import Contested, Finalist, Kept, Standing
 from weirlab.studies.journalled import Decided, Found, impossible_in
 from weirlab.studies.plan import RunsPlan, plan_of
 from weirlab.studies.sequential import Reached, Sequential
@@ -70,8 +71,16 @@ class Study:
     """Of a contest: how each point did in each round, as far as rounds have ended."""
     finalists: tuple[Finalist, ...] = ()
     """Of a contest: what new seeds say of the points that were left, the best first."""
+    limits: tuple[Kept, ...] = ()
+    """Of a contest with limits: how each of these keeps each of them."""
     notes: tuple[str, ...] = ()
     """What went wrong on the way, such as workers that were lost, in sentences."""
+
+    @property
+    def section(self) -> Section:
+        """The section `study` of the scenario."""
+        assert self.scenario.study is not None, "a study has it"
+        return self.scenario.study
 
     @property
     def replicates_of(self) -> dict[int, int]:
@@ -113,7 +122,7 @@ class Study:
                 where, begun, here = first_difference(then, now, what)
                 raise InputError(
                     f"{directory / ABOUT}: does not fit the manifest.json and scenario.yaml next to it: "
-                    f"{where} was {begun} when it was begun, and is {here} there"
+                    f"{where} was {begun} at its start, and is {here} there"
                 )
         tables = directory / "tables"
         if manifest.status == "complete" and (tables / "runs.parquet").exists():
@@ -130,7 +139,7 @@ class Study:
     @property
     def contest(self) -> Contest | None:
         """What it is to find the best of, if anything."""
-        return None if self.scenario.study is None else self.scenario.study.contest
+        return self.section.contest
 
     def save_tables(self, directory: Path) -> None:
         """Write `points`, `runs` and `measures`, `failures` where there are any, and those of a contest."""
@@ -191,9 +200,7 @@ def found_in(store: Store, plan: RunsPlan, name: str, engine: str, sitting: str 
     good = rows.filter(pl.col("status") == "ok")
     impossible = rows.filter(pl.col("status") == "impossible").unique("point", maintain_order=True)
     numbers = good.get_column("point").unique(maintain_order=True).to_list()
-    study = plan.scenario.study
-    assert study is not None
-    names = [*(["stage"] if plan.stages else []), *study.names]
+    names = [*(["stage"] if plan.stages else []), *plan.section.names]
     levels = [plan.levels(number) for number in numbers]
     excluded = {
         tuple(plan.factors(point).items()): reason
@@ -240,7 +247,11 @@ def asked_of(plan: RunsPlan, rows: pl.DataFrame) -> tuple[pl.DataFrame, Decided]
     if isinstance(asking, Sequential):
         decided["reached"] = tuple(asking.reached())
     elif isinstance(asking, Contested):
-        decided = {"standings": tuple(asking.standings), "finalists": tuple(asking.finalists)}
+        decided = {
+            "standings": tuple(asking.standings),
+            "finalists": tuple(asking.finalists),
+            "limits": tuple(asking.limits),
+        }
     schema = {"point": pl.UInt32, "asked": pl.Int64}
     return pl.DataFrame({"point": plan.order, "asked": counts}, schema=schema), decided
 
@@ -268,8 +279,7 @@ def _saved(tables: Path, directory: Path, plan: RunsPlan) -> Found:
 
 def _decided_in(found: Mapping[str, pl.DataFrame], plan: RunsPlan) -> Decided:
     """How precise points became, from the tables."""
-    study = plan.scenario.study
-    if study is None or study.until is None:
+    if plan.section.until is None:
         return {}
     values = found["measures"].group_by("point", "replicate").agg(measures=pl.struct("measure", "value"))
     rows = (
@@ -281,32 +291,47 @@ def _decided_in(found: Mapping[str, pl.DataFrame], plan: RunsPlan) -> Decided:
     return asked_of(plan, rows)[1]
 
 
-_VERDICT = ("chosen_by", "mean", "low", "high", "behind", "behind_low", "behind_high")
+_VERDICT = ("chosen_by", "mean", "low", "high", "behind", "behind_low", "behind_high", "excess")
+_LIMITS = {
+    "measure": pl.String,
+    "limit": pl.String,
+    "mean": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+}
 
 
 def contest_tables(study: Study) -> dict[str, pl.DataFrame]:
     """Of a contest: `rounds`, with the factors by which contests are apart and `round point replicates value
-    kept`, and `verdict`, with the levels of each finalist and `rank chosen_by mean low high behind behind_low
-    behind_high`. Nothing without one. See `Standing` and `Finalist`."""
-    section = study.scenario.study
-    if section is None or section.contest is None:
+    excess kept`, `verdict`, with the levels of each finalist and `rank chosen_by mean low high behind
+    behind_low behind_high excess`, and where there are some `limits`, with those factors and `point measure
+    limit mean low high kept`. Nothing without one. See `Standing`, `Finalist` and `Kept`."""
+    section = study.section
+    if section.contest is None:
         return {}
     levels = {row["point"]: row for row in study.points.iter_rows(named=True)}
     apart = dict.fromkeys(apart_in(study.scenario), pl.String)
-    rounds = {"round": pl.UInt32, "point": pl.UInt32, "replicates": pl.UInt32, "value": pl.Float64}
+    rounds = dict.fromkeys(("round", "point", "replicates"), pl.UInt32)
+    values = dict.fromkeys(("value", "excess"), pl.Float64)
     verdict = (
         dict.fromkeys(section.names, pl.String) | {"rank": pl.UInt32} | dict.fromkeys(_VERDICT, pl.Float64)
     )
-    return {
+    tables = {
         "rounds": pl.DataFrame(
             [{**each.levels, **_numbers(each)} for each in study.standings],
-            schema={**apart, **rounds, "kept": pl.Boolean},
+            schema={**apart, **rounds, **values, "kept": pl.Boolean},
         ),
         "verdict": pl.DataFrame(
             [{**levels[each.point], **_numbers(each)} for each in study.finalists],
             schema={"point": pl.UInt32, **verdict},
         ),
     }
+    if section.contest.limits:
+        tables["limits"] = pl.DataFrame(
+            [{**each.levels, **_numbers(each)} for each in study.limits],
+            schema={**apart, "point": pl.UInt32, **_LIMITS, "kept": pl.String},
+        )
+    return tables
 
 
 def apart_in(scenario: Scenario) -> tuple[str, ...]:
@@ -317,14 +342,17 @@ def apart_in(scenario: Scenario) -> tuple[str, ...]:
     return section.contest.apart if isinstance(section.contest, Halving) else tuple(section.factors)
 
 
-def _numbers(row: Standing | Finalist) -> dict[str, object]:
+def _numbers(row: Standing | Finalist | Kept) -> dict[str, object]:
     return {name: value for name, value in vars(row).items() if name != "levels"}
 
 
 def contest_saved(tables: Path, plan: RunsPlan) -> Decided:
     """The fields of a `Study` that the tables of a contest hold."""
     found: dict[str, list[Any]] = {}
-    for name, kind in (("rounds", Standing), ("verdict", Finalist)):
+    contest = plan.section.contest
+    limits = [] if contest is None else contest.limits
+    kinds: dict[str, type[Standing | Finalist | Kept]] = {"rounds": Standing, "verdict": Finalist}
+    for name, kind in (kinds | ({"limits": Kept} if limits else {})).items():
         try:
             rows = pl.read_parquet(tables / f"{name}.parquet").iter_rows(named=True)
         except (pl.exceptions.PolarsError, OSError) as error:
@@ -332,7 +360,15 @@ def contest_saved(tables: Path, plan: RunsPlan) -> Decided:
         fields = [each for each in kind.__dataclass_fields__ if each != "levels"]
         apart = apart_in(plan.scenario)
         found[name] = [
-            kind(levels={factor: row[factor] for factor in apart}, **{each: row[each] for each in fields})
+            # Older versions knew no limits.
+            kind(
+                levels={factor: row[factor] for factor in apart},
+                **{each: row.get(each, 0.0) if each == "excess" else row[each] for each in fields},
+            )
             for row in rows
         ]
-    return {"standings": tuple(found["rounds"]), "finalists": tuple(found["verdict"])}
+    return {
+        "standings": tuple(found["rounds"]),
+        "finalists": tuple(found["verdict"]),
+        "limits": tuple(found.get("limits", ())),
+    }

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Protocol, cast
 from weirlab.errors import Problem, UnsupportedError
 from weirlab.fields.base import kind_of
 from weirlab.foreign import blamed, is_foreign
-from weirlab.testbed.base import Recalls, Testbed, Trial, TrialSpec
+from weirlab.testbed.base import Recalls, Testbed, Trial as Trial, TrialSpec as TrialSpec
 
 if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
-
-__all__ = ["Testbed", "Trial", "TrialSpec", "open_testbed", "unhonoured", "warning"]
 
 
 GROUP = "weirlab.testbeds"

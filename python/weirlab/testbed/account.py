@@ -72,7 +72,7 @@ class MachineAccount:
 
     duration_s: float
     cpus: Mapping[int, CpuTime] = field(default_factory=dict)
-    """By number of the CPU. Empty where the kernel does not tell."""
+    """By number of the CPU. Empty where the kernel does not report it."""
     softirq_wait_s: Mapping[int, float] = field(default_factory=dict)
     """By CPU, how long softirq work that the kernel had left to a thread (ksoftirqd) waited for its CPU.
     Empty where those threads cannot be seen, as in most containers."""
@@ -86,7 +86,7 @@ class MachineAccount:
     """How long threads of the measurement were ready and waited for a CPU, by a name for the words."""
 
     def with_waits(self, waits_s: Mapping[str, float | None]) -> MachineAccount:
-        """The same, with how long threads of the measurement waited; None: the kernel does not tell."""
+        """The same, with how long threads of the measurement waited; None: the kernel does not report it."""
         reported = {name: waited_s for name, waited_s in waits_s.items() if waited_s is not None}
         return replace(self, waits_s={**self.waits_s, **reported})
 
@@ -97,7 +97,7 @@ class MachineAccount:
 
     def facts(self) -> dict[str, float | int | str | None]:
         """The account in figures for a table or a log, all times in seconds of CPU or of waiting, ``None``
-        where the kernel does not tell: ``programs_s interrupts_s stolen_s idle_s`` over all CPUs,
+        where the kernel does not report it: ``programs_s interrupts_s stolen_s idle_s`` over all CPUs,
         ``softirq_wait_s`` over all CPUs, ``waiting_s``."""
         total = asdict(self.total) if self.cpus else dict.fromkeys(asdict(CpuTime()))
         return {
@@ -200,7 +200,7 @@ class Reading:
 
 def thread_waits(process: int | None = None, proc: Path = PROC) -> dict[int, float]:
     """How long each thread of a process (None: of this one) that still lives has waited for a CPU since it
-    was made [s], by its number; empty where the kernel does not tell."""
+    was made [s], by its number; empty where the kernel does not report it."""
     tasks = proc / ("self" if process is None else str(process)) / "task"
     try:
         threads = [int(path.name) for path in tasks.iterdir()]

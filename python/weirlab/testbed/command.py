@@ -7,7 +7,7 @@ input. The program prints one JSON object and ends with code 0:
 
     {"sent_frames": 1000000, "received_frames": 999990}
 
-Optional beside these: `intended_frames duplicated_frames reordered_frames effective_duration_s
+Optional besides these: `intended_frames duplicated_frames reordered_frames effective_duration_s
 offered_load_fps stopped_early`, `latency_s` (percentiles by name), `directions` (the counts of each, by name:
 `{"east": {"sent_frames": 500000, "received_frames": 499990}, ...}`) and `facts` (what else should be kept).
 A program that knows what else its machine did says so in `disturbance` (text), and in `disturbed_frames` how
@@ -103,6 +103,7 @@ class CommandTestbed:
             _check_braces(argument)
         self._program = _found(run[0], directory)
         self._arguments = list(run[1:])
+        self._name = _name(self._program, self._arguments, directory)
         self._directory = directory
         self._settle_s = settle_s
         self._grace_s = grace_s
@@ -127,16 +128,16 @@ class CommandTestbed:
         command = [self._program, *(_filled(argument, fields) for argument in self._arguments)]
         begin_s = time.monotonic()
         timeout_s = spec.duration_s + self._grace_s
-        output, errors = _call(command, json.dumps(fields), self._directory, timeout_s, spec, self._watchdog)
+        name = f"trial {spec.index}: {self._name}"
+        output, errors = _call(command, json.dumps(fields), self._directory, timeout_s, name, self._watchdog)
         took_s = time.monotonic() - begin_s
         try:
             return trial_of(spec, answer_of(output), took_s, errors)
         except AnswerError as error:
-            text = f"trial {spec.index}: {self._program} {cut(str(error))}{_said(errors)}"
-            raise TestbedError(text) from None
+            raise TestbedError(f"{name} {cut(str(error))}{_said(errors)}") from None
         except ImpossibleTrial as error:
             printed = cut(output.decode(errors="replace").strip())
-            text = f"{cut(str(error))}; {self._program} printed {printed}{_said(errors)}"
+            text = f"{cut(str(error))}; {self._name} printed {printed}{_said(errors)}"
             raise ImpossibleTrial(text) from None
 
     def close(self) -> None:
@@ -213,6 +214,12 @@ def _found(program: str, directory: Path | None) -> str:
     return path_or_none
 
 
+def _name(program: str, arguments: Sequence[str], directory: Path | None) -> str:
+    """What messages call the program: its path, and the script where it interprets one."""
+    script = arguments[0] if arguments else ""
+    return f"{program} {script}" if script and ((directory or Path()) / script).is_file() else program
+
+
 def _check_braces(argument: str) -> None:
     """Raise InputError where an argument has a field in braces that does not exist."""
     fields = [*_FIELDS, _SIZES, _SETTLE]
@@ -238,10 +245,10 @@ def _call(
     given: str,
     directory: Path | None,
     timeout_s: float,
-    spec: TrialSpec,
+    name: str,
     watchdog: Watchdog,
 ) -> tuple[bytes, str]:
-    """Standard output, and the end of standard error."""
+    """Standard output, and the end of standard error. `name`: of the trial and the program, for messages."""
     watchdog.start()
     try:
         process = subprocess.Popen(
@@ -277,7 +284,6 @@ def _call(
             output.finish()
             errors.finish()
     said = errors.content.decode(errors="replace").strip()
-    name = f"trial {spec.index}: {command[0]}"
     if timed_out:
         raise TrialTimeout(f"{name} did not end within {timeout_s:g} s and was killed{_said(said)}")
     if output.excess:

@@ -152,12 +152,12 @@ def _refuse_another_trial(trial: Trial) -> None:
         trial.intended_frames < asked - slack and not trial.stopped_early
     ):
         raise ImpossibleTrial(
-            f"trial {spec.index}: {trial.intended_frames} frames were intended where {asked} were asked for"
+            f"trial {spec.index}: {trial.intended_frames} frames were intended, {asked} were requested"
         )
     if trial.offered_load_fps > spec.intended_load_fps + slack / spec.duration_s:
         raise ImpossibleTrial(
-            f"trial {spec.index}: {trial.offered_load_fps:g} frames/s were offered where "
-            f"{spec.intended_load_fps:g} were asked for"
+            f"trial {spec.index}: {trial.offered_load_fps:g} frames/s were offered, "
+            f"{spec.intended_load_fps:g} were requested"
         )
     if trial.stopped_early:
         lost = trial.sent_frames - trial.received_frames
@@ -187,7 +187,9 @@ def _directions(answer: Mapping[str, object]) -> tuple[Direction, ...]:
 
 def _count(name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 2**63:
-        raise AnswerError(f"printed {str(value)[:40]} for {name}, which is a whole number of frames")
+        raise AnswerError(
+            f"printed {json.dumps(value)[:40]} for {name}, which must be a whole number of frames"
+        )
     return value
 
 
@@ -196,7 +198,7 @@ def _number(name: str, value: object) -> float:
         with contextlib.suppress(OverflowError):  # of a whole number that no float holds
             if math.isfinite(number := float(value)):
                 return number
-    raise AnswerError(f"printed {str(value)[:40]!r} for {name}, which is a number")
+    raise AnswerError(f"printed {str(value)[:40]!r} for {name}, which must be a number")
 
 
 def _latency(answer: Mapping[str, object]) -> tuple[dict[str, float], str]:
@@ -214,5 +216,5 @@ def _latency(answer: Mapping[str, object]) -> tuple[dict[str, float], str]:
 def _mapping(name: str, answer: Mapping[str, object]) -> dict[str, object]:
     value = answer.get(name, {})
     if not isinstance(value, dict):
-        raise AnswerError(f"printed {str(value)[:40]!r} for {name}, which is a JSON object")
+        raise AnswerError(f"printed {str(value)[:40]!r} for {name}, which must be a JSON object")
     return value

@@ -3,7 +3,7 @@
 A device is a function of the offer and of chance. Chance derives from the seed, the index of the trial and
 the time that the device has been under test, so that a resumed search sees what an undisturbed one would have
 seen. What it carries over from earlier trials (a bucket of credit, a table, heat) is a function of what it
-was offered before, which the offer tells (`Offer.past`): so it holds no state of its own, and can be asked
+was offered before, which the offer says (`Offer.past`): so it holds no state of its own, and can be asked
 twice. Rates are frames/s summed over all directions. A device of your own needs one method:
 
     class Mine:  # 7 Mframe/s, whatever happens

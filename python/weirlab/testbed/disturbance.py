@@ -21,7 +21,7 @@ CATCHING_UP = 3.0
 """A sender that was kept from its CPU for a time catches up at one and a half times its load: the frames of
 three such times leave late."""
 UNSEEN_SHARE = 0.05
-"""Where the kernel does not tell how long its network work waited: share of the router's CPU that other
+"""Where the kernel does not report how long its network work waited: share of the router's CPU that other
 programs may use before all of it counts as time that the router waited."""
 
 
@@ -51,7 +51,8 @@ class TrialAccount:
     late_frames: int
     """Frames that left more than 1 ms after they were due."""
     sender_waited_s: float | None
-    """How long the sending threads were ready and waited for their CPU; None: the kernel does not tell."""
+    """How long the sending threads were ready and waited for their CPU; None: the kernel does not report
+    it."""
     receiver_waited_s: float | None
     receiver_on_cpu_s: float | None
     """How long the receiving threads ran."""
@@ -64,7 +65,7 @@ class TrialAccount:
     @property
     def router_softirq_s(self) -> float | None:
         """Time that the router's CPU worked off interrupts, nearly all of it forwarding. In ticks of 4 or
-        10 ms; None where the kernel does not tell."""
+        10 ms; None where the kernel does not report it."""
         found = self.machine.cpus.get(self.router_cpu)
         return None if found is None else found.interrupts_s
 

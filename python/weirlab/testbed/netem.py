@@ -50,7 +50,7 @@ def _cannot(line: Line) -> Iterator[str]:
     if line.lanes > 1:
         yield "lanes: netem has one transmitter"
     if line.queue is not None:
-        yield "queue: the rate of netem has a queue of its own, which is drop-tail"
+        yield "queue: the rate of netem has its own queue, which is drop-tail"
     if line.rate is not None and not isinstance(line.buffer, Frames) and line.buffer != "unlimited":
         yield f"buffer: netem counts packets; write it in frames (got {line.buffer})"
     if line.cross:

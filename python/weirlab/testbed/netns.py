@@ -44,15 +44,12 @@ from weirlab.testbed.mixes import Mix, mix_of, runs, settle_s_of
 from weirlab.testbed.namespaces import Namespace
 from weirlab.testbed.refusals import MOST_FRAME_BYTES, only_the_load
 from weirlab.testbed.shaped import ShapedRouter
-from weirlab.testbed.testpmd import LARGEST_FRAME_BYTES as LARGEST_OF_TESTPMD
-from weirlab.testbed.testpmd import TestpmdRouter
+from weirlab.testbed.testpmd import LARGEST_FRAME_BYTES as LARGEST_OF_TESTPMD, TestpmdRouter
 from weirlab.testbed.turns import alone_on_this_machine
 
 if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
-
-__all__ = ["NetnsTestbed", "Placement", "Router", "opened", "refusals"]
 
 Router = Literal["linux", "shaped", "testpmd"]
 _ROUTERS: Mapping[Router, type[LinuxRouter]] = {
@@ -317,7 +314,7 @@ def _sum(outcome: _core._UdpTrial, name: _Counts) -> int:
 
 
 def _thread_s(outcome: _core._UdpTrial, name: _Times) -> float | None:
-    """A time of the tester's threads, over all directions; None where the kernel does not tell."""
+    """A time of the tester's threads, over all directions; None where the kernel does not report it."""
     known = [each[name] for each in outcome["directions"]]
     return None if None in known else sum(time_ns for time_ns in known if time_ns is not None) / 1e9
 
@@ -356,7 +353,7 @@ def _frames(spec: TrialSpec, largest_bytes: int, mix: Mix | None = None) -> list
     sizes = mix or ((spec.frame_size_bytes, 1),)
     if mean_bytes(sizes) != spec.frame_size_bytes:
         raise InputError(
-            f"trial {spec.index}: frames of {spec.frame_size_bytes} B are asked for, the testbed sends a mix "
+            f"trial {spec.index}: frames of {spec.frame_size_bytes} B are requested, the testbed sends a mix "
             f"of {mean_bytes(sizes)} B on average"
         )
     for size, _ in sizes:
@@ -468,7 +465,7 @@ def _own_refusals(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], str]]:
     mix = mix_of(scenario)
     field = "frame_size" if mix is None else "mix"
     for size, _ in sizes:
-        # What no Ethernet frame is has been told.
+        # What no Ethernet frame is has been refused already.
         if largest < size <= MOST_FRAME_BYTES:
             limits = f"{SMALLEST_FRAME_BYTES} to {largest} B"
             yield (*place, "source", field), f"frames of {limits} can be sent (got {size} B)"

@@ -104,7 +104,7 @@ class PathReport:
         known = [line.lateness_p99_s for line in self.lines if line.lateness_p99_s is not None]
         if not known:
             return "too few packets to say how late they were"
-        return f"the path was as asked for: 99 % of the packets were at most {1e6 * max(known):.0f} us late"
+        return f"the path was faithful: 99 % of the packets were at most {1e6 * max(known):.0f} us late"
 
     def _doubts(self, line: LineReport) -> list[str]:
         found = []

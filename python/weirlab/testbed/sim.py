@@ -28,7 +28,7 @@ _TRIAL_DELAYS = "record.delays-of-the-trial"
 _PATIENCE = 50
 """How many times longer than the time to settle is waited once, to find out which would have been enough."""
 _MOST_DIRECTIONS = 16
-"""Flows beyond this are not listed in each trial: a log of thousands of flows tells nobody anything."""
+"""Flows beyond this are not listed in each trial: a log of thousands of flows is of no use to anybody."""
 
 
 class DeviceTestbed:

@@ -43,7 +43,7 @@ class DoubleIntegratorLoop:
 
     @property
     def delay_margin_s(self) -> float:
-        """The delay of the loop, all included, at which it begins to oscillate: atan(T w) / w."""
+        """The delay of the loop, all included, at which it starts to oscillate: atan(T w) / w."""
         crossover = self.crossover_rad_s
         return math.atan(self.lead_s * crossover) / crossover
 
@@ -78,7 +78,7 @@ class DoubleIntegratorLoop:
         return (whole + high) * self.interval_s
 
     def _whole_intervals(self, part: float) -> float:
-        """The whole intervals of delay, beside this part of one, at which the sampled loop begins to
+        """The whole intervals of delay, besides this part of one, at which the sampled loop begins to
         oscillate, as a real number; 0 or less where the loop bears not even that part."""
         strength, weight = self.gain * self.interval_s**2, self.lead_s / self.interval_s
         lead, lag = 2 * weight * (1 + weight), 2 * part * (1 - part)

@@ -71,7 +71,7 @@ def margin_plane(
     """
     for name, _ in (x, y):
         if name not in point.__dataclass_fields__:
-            raise ValueError(f"'{name}' is none of {', '.join(point.__dataclass_fields__)}")
+            raise ValueError(f"'{name}' is not one of {', '.join(point.__dataclass_fields__)}")
     if x[0] == y[0]:
         raise ValueError(f"a plane has two parameters (got '{x[0]}' twice)")
     values = [

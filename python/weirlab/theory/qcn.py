@@ -214,7 +214,7 @@ class QcnPoint:
         while low > LEAST * start and abs(self.loop(low)) <= 1:
             low /= 2
         if low <= LEAST * start:
-            raise ValueError("the gain of the loop is below 1 at all frequencies")
+            raise ValueError("the loop gain is below 1 at all frequencies")
         return crossing(lambda w: abs(self.loop(w)) - 1, low, high)
 
     @property

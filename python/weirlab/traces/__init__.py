@@ -10,20 +10,15 @@
 Captures of any source are read: pcap, pcapng and ERF, simulated or real. See docs/traces.md.
 """
 
-from weirlab.traces.findings import diagnose
-from weirlab.traces.model import Finding, Trace, Verdict
-from weirlab.traces.reading import load_trace, read_trace, save_trace
-from weirlab.traces.simulated import ProbingSender, diagnose_records, diagnose_sender
-
-__all__ = [
-    "Finding",
-    "ProbingSender",
-    "Trace",
-    "Verdict",
-    "diagnose",
-    "diagnose_records",
-    "diagnose_sender",
-    "load_trace",
-    "read_trace",
-    "save_trace",
-]
+from weirlab.traces.findings import diagnose as diagnose
+from weirlab.traces.model import Finding as Finding, Trace as Trace
+from weirlab.traces.reading import (
+    load_trace as load_trace,
+    read_trace as read_trace,
+    save_trace as save_trace,
+)
+from weirlab.traces.simulated import (
+    ProbingSender as ProbingSender,
+    diagnose_records as diagnose_records,
+    diagnose_sender as diagnose_sender,
+)

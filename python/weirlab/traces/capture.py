@@ -13,7 +13,7 @@ from weirlab.traces.directions import EVIDENCE, ms_text
 from weirlab.traces.model import KNOWN_LINKS, Finding, Trace
 
 LONGEST_PS = (2**64 - 1) // 4
-"""Time that is told apart from the first frame on."""
+"""Time that is distinguished from the first frame on."""
 _BACKWARD = 0.001
 """Share of frames whose stamps may go back."""
 _NEAR_BACK_PS = 1e7
@@ -24,9 +24,9 @@ _MANY, _SHARE, _APART_PS = 10, 0.5, 2e8
 """Copies of a direction, their share of its packets, and the time to them by which it was captured twice, at
 different points: a mirror port or a switch makes copies within microseconds."""
 _SENT_AGAIN = 0.4
-"""Share of a direction sent again that tells, beside such copies, of those that are not known as copies."""
+"""Share of a direction sent again that shows, with such copies, of those that are not known as copies."""
 _LOOP = 3
-"""So many numbers of hops left tell of a loop; two captures that were merged into one interface have two."""
+"""So many numbers of hops left show a loop; two captures that were merged into one interface have two."""
 _ETHERTYPES = {
     0x8847: "MPLS without IP in it",
     0x8864: "PPPoE without IP in it",
@@ -63,8 +63,8 @@ _TUNNEL_PORTS = {
     "51820": "WireGuard (UDP 51820)",
 }
 _ONE_WAY = 10
-"""Packets of one direction without any of the other that tell that it was not captured: a SYN without an
-answer tells nothing."""
+"""Packets of one direction without any of the other that show that it was not captured: a SYN without an
+answer shows nothing."""
 
 
 def capture_findings(trace: Trace) -> Iterator[Finding]:
@@ -280,7 +280,7 @@ def _copies(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             "capture-with-copies",
             "problem" if merged else "notice",
-            "Packets stand in the capture more than once",
+            "Packets are in the capture more than once",
             f"{copies:,} packets came again with the same identification and numbers at one interface, or so "
             "soon that nobody can have asked for them: copies of a mirror port, of a file that was merged, "
             f"or of a network that doubles packets. The first counts.{advice if merged else ''}",
@@ -293,7 +293,7 @@ def _copies(trace: Trace) -> Iterator[Finding]:
             "capture-of-joined-segments",
             "notice",
             "The host joined segments",
-            f"{captured:,} captured packets with data stand for about {wire:,} on the wire, which a card "
+            f"{captured:,} captured packets with data are about {wire:,} on the wire, which a card "
             "cuts or joins (TSO, GRO). Shares of losses count those on the wire.",
             values={"data_packets": float(captured), "segments": float(wire)},
         )

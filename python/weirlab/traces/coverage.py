@@ -73,7 +73,7 @@ def _left_out(trace: Trace, directions: int) -> Iterator[str]:
     facts = trace.facts
     unknown = facts["unknown_link_frames"] + facts["unknown_frames"]
     if unknown:
-        yield f"{unknown:,} frames that begin with what is not known here"
+        yield f"{unknown:,} frames of unknown type"
     if words := cut_text(trace):
         yield words
     if facts["malformed_frames"]:

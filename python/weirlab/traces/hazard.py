@@ -31,7 +31,7 @@ _TOP = 0.9
 _BELOW = 0.5
 """Events that waited less than this share of the step are no blurred ones of the queue."""
 _LEVEL, _BAND, _STRAY = 0.75, 0.7, 0.1
-"""A queue that loses when it is full has a level, of which this quantile of the events tells; what waited
+"""A queue that loses when it is full has a level, which this quantile of the events estimates; what waited
 this share of it is as much, and at most this share of the events strays."""
 _LIKELIER = 3.0
 """Logarithm of the likelihood ratio (20 to 1) from which a full queue is believed without a step, and from
@@ -100,13 +100,13 @@ def blame(
     step_apart, gain_apart = _best(events, apart, lowest, seen, packets)
     if gain_apart >= max(gain, _EVIDENCE) + _MORE:
         kinds, step, gain = apart, step_apart, gain_apart
-    told = None
+    blamed = None
     if step is not None and gain >= _EVIDENCE:
-        told = _by_step(events, kinds, step, seen, blur_ps)
-        if not _even(events[~told.queued], seen, step, blur_ps):
-            told = Blame(told.queued, 0.0, step, decided=False)
-        if (~told.queued).sum() <= _BELOW * len(events):
-            return told
+        blamed = _by_step(events, kinds, step, seen, blur_ps)
+        if not _even(events[~blamed.queued], seen, step, blur_ps):
+            blamed = Blame(blamed.queued, 0.0, step, decided=False)
+        if (~blamed.queued).sum() <= _BELOW * len(events):
+            return blamed
     # It explains few, or none.
     level = float(np.quantile(events, _LEVEL))
     full = max(_BAND * level, least_ps)
@@ -117,11 +117,11 @@ def blame(
     ratio = count * np.log((1 - stray_share) / share) + outside * np.log(stray_share / (1 - share))
     # No more than what fills it can wait in a queue.
     fills = level >= _BAND * seen.quantile(_USUAL)
-    if count and fills and ratio > (gain if told else _LIKELIER):
+    if count and fills and ratio > (gain if blamed else _LIKELIER):
         return Blame(np.ones(len(events), bool), 0.0, full)
     most = step is not None and step >= slight_ps and (events >= step).sum() > _BELOW * len(events)
     decided = not (most and gain >= _LIKELIER) and _even(events, seen, None, blur_ps)
-    return told or Blame(np.zeros(len(events), bool), float(len(events)), None, decided)
+    return blamed or Blame(np.zeros(len(events), bool), float(len(events)), None, decided)
 
 
 class _Seen:
@@ -229,7 +229,7 @@ def _by_step(events: np.ndarray, kinds: list[np.ndarray], step: float, seen: _Se
     if (events >= edge).sum() > _BELOW * len(events):
         edge = min(edge, step - blur_ps)
     if edge <= 0:
-        # The queue is shorter than what can be told of any.
+        # The queue is shorter than what can be determined of any.
         return Blame(np.ones(len(events), bool), 0.0, step)
     blurred = seen.above(edge) + int((events >= edge).sum())
     for kind in kinds:

@@ -40,12 +40,12 @@ _FLAT, _FLAT_SHARE = 0.2, 0.7
 _FLAT_LEAST, _FLAT_LEAST_PS = 10, 0.95e12
 """So many of them at least, and about a second: every sender sends the same for a moment."""
 _NO_QUEUE, _NO_QUEUE_PS = 0.25, 1e9
-"""Round trips that grow by less than this share of the least, or by a millisecond, tell of no queue."""
+"""Round trips that grow by less than this share of the least, or by a millisecond, show no queue."""
 _BURST = 0.8
 """A burst that passes in less than this share of a round trip leaves the path idle for the rest of it, and so
 does a sender that uses less than this share of a rate that is known."""
 _MARKED, _MARKS = 0.001, 3
-"""Marks of this share of the segments, and so many, tell a sender how fast it may send."""
+"""Marks of this share of the segments, and so many, say to a sender how fast it may send."""
 _REPAIRED_ROUNDS, _REPAIRED_PS = 100, 20e12
 """So long, in round trips and at least, a window grows after a loss: CUBIC's for the cube root of 0.75 times
 its segments [s], Reno's for half of its segments [round trips]."""
@@ -178,8 +178,7 @@ def _slow_start(trace: Trace, row: Row) -> Finding | None:
         "notice",
         "Limited by slow start",
         f"It carried {bytes_text(row['new_bytes'])} in {rounds:.1f} round trips of {ms_text(round_trip)}, "
-        "and for "
-        f"{share:.0%} of that time sent more in each than ever before: "
+        f"and for {share:.0%} of that time sent more in each than ever before: "
         f"{rate_text(row['goodput_bps'])}{more}. A transfer so short is bound by round trips.",
         {"growing_ratio": share, "round_trips": rounds},
     )
@@ -240,6 +239,6 @@ def _repairs(row: Row) -> bool:
 
 
 def _is_marked(row: Row) -> bool:
-    """Whether marks for congestion, or what tells of them, say how fast the sender may be."""
+    """Whether marks for congestion, or what reports them, say how fast the sender may be."""
     marks = max(row["congestion_marks"], row["echoed_marks"])
     return bool(marks >= max(_MARKED * row["segments"], _MARKS))

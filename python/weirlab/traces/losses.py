@@ -1,5 +1,8 @@
 """Findings about lost packets: whether the path loses them, or a queue that somebody filled, and what that
-costs."""
+costs.
+
+One file: loss and overflow are two readings of the same evidence.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,7 @@ _WHY = {
     "holds a few packets or empties at a rate that varies; the path may have lost some, too. The drop "
     "counters of the bottleneck would decide, or captures on both sides of it",
 }
-"""Why the cause of losses cannot be told, and what would tell it."""
+"""Why the cause of losses cannot be determined, and what would determine it."""
 _PARTS = {0: "ahead", 1: "behind"}
 """Where what waited is seen, by whether a packet was missed here or lost beyond."""
 
@@ -98,7 +101,7 @@ class _Causes:
 
 
 def loss_findings(trace: Trace, row: Row) -> Iterator[Finding]:
-    """Packets were lost: by the path, by a full queue, or for what cannot be told from here."""
+    """Packets were lost: by the path, by a full queue, or for a cause that cannot be determined from here."""
     causes = _causes(trace, row)
     if causes is None:
         return
@@ -136,7 +139,7 @@ def _lossy_path(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding
         )
     text += _cost_text(trace, row, cost)
     if application_ratio(row) >= LIMITED:
-        text += " The application asked for no more: loss is not what limited it."
+        text += " The application offered no more: loss is not what limited it."
     return finding_of(
         row,
         "lossy-path",
@@ -328,19 +331,19 @@ def _causes(trace: Trace, row: Row) -> _Causes | None:
     found = [
         _of_part(trace, flows, events.filter(pl.col("before") == side), side, least_ps) for side in _PARTS
     ]
-    told = pl.concat([table for table, _ in found]).filter(pl.col("flow") == row["flow"])
+    attributed = pl.concat([table for table, _ in found]).filter(pl.col("flow") == row["flow"])
     # What is left for the path of several flows is shared as their events are.
     shares = [
         (judged, table.filter(pl.col("flow") == row["flow"]).height / max(table.height, 1))
         for table, judged in found
     ]
-    return _summed(row, told, shares)
+    return _summed(row, attributed, shares)
 
 
-def _summed(row: Row, told: pl.DataFrame, shares: list[tuple[Blame, float]]) -> _Causes:
+def _summed(row: Row, attributed: pl.DataFrame, shares: list[tuple[Blame, float]]) -> _Causes:
     wire = float(row["retransmitted_segments"] / max(row["retransmitted"], 1)) or 1.0
-    packets = dict(told.group_by("cause").agg(pl.col("packets").sum()).iter_rows())
-    counts = dict(told.group_by("cause").len().iter_rows())
+    packets = dict(attributed.group_by("cause").agg(pl.col("packets").sum()).iter_rows())
+    counts = dict(attributed.group_by("cause").len().iter_rows())
     random_events = min(
         sum(judged.at_random * share for judged, share in shares), float(sum(counts.values()))
     )
@@ -353,15 +356,15 @@ def _summed(row: Row, told: pl.DataFrame, shares: list[tuple[Blame, float]]) -> 
     queued = packets.get("queue", 0) + packets.get("random", 0) - random
     known = random_events + queued_events
     unknown, unknown_events = packets.get("unknown", 0), counts.get("unknown", 0)
-    blind = bool((told.get_column("packets") > told.get_column("burst")).any())
-    reasons = told.filter(pl.col("cause") == "unknown").get_column("why").value_counts(sort=True)
+    blind = bool((attributed.get_column("packets") > attributed.get_column("burst")).any())
+    reasons = attributed.filter(pl.col("cause") == "unknown").get_column("why").value_counts(sort=True)
     why = "few" if reasons.is_empty() else str(reasons.item(0, "why"))
     if known >= unknown_events and not blind and why != "uneven":
         # Few of which nothing is known are as the others.
         share = random_events / known if known else 0.0
         random, queued = random + unknown * share, queued + unknown * (1 - share)
         unknown = unknown_events = 0
-    of_queue = told.filter(pl.col("cause") == "queue").get_column("wait_ps")
+    of_queue = attributed.filter(pl.col("cause") == "queue").get_column("wait_ps")
     wait = None if of_queue.is_empty() else float(of_queue.median() or 0.0)  # type: ignore[arg-type]
     return _Causes(
         random * wire,
@@ -373,7 +376,7 @@ def _summed(row: Row, told: pl.DataFrame, shares: list[tuple[Blame, float]]) -> 
         why,
         wait,
         blind,
-        told,
+        attributed,
     )
 
 

@@ -50,7 +50,7 @@ def probing_findings(trace: Trace) -> Iterator[Finding]:
 
 def _ramps(flow: int, streams: pl.DataFrame) -> Iterator[Finding]:
     counts = dict(streams.group_by("name").len().iter_rows())
-    # A train is all that a sender that asks for the link's rate can send, and tells nothing by itself.
+    # A train is all that a sender that asks for the link's rate can send, and says nothing by itself.
     probing = streams.filter(~pl.col("name").is_in(["recovery", "train"]))
     if probing.height < _LEAST_STREAMS:
         return
@@ -64,8 +64,7 @@ def _ramps(flow: int, streams: pl.DataFrame) -> Iterator[Finding]:
         "problem",
         "Probe streams lost their ramp",
         f"Only {intact:.0%} of the {probing.height:,} streams that are no trains at the line's rate have "
-        f"gaps that fall exponentially ({words}). "
-        "Estimates that rest on the others are worthless.",
+        f"gaps that fall exponentially ({words}). Estimates that rest on the others are worthless.",
         flow,
         {"intact_ratio": intact, "streams": float(probing.height)},
         tuple(
@@ -91,20 +90,20 @@ def _heads(flow: int, streams: pl.DataFrame, line_ps_per_byte: float | None) -> 
     behind = streams.filter(pl.col("late").is_not_null())
     spilt = streams.filter(headed | (pl.col("late").fill_null(0) == 1))
     late = behind.filter(pl.col("late") == 1).height
-    told = behind.height >= _LEAST_STREAMS and late > SPILT_SHARE * behind.height
-    if not told and spilt.filter(headed).height <= SPILT_SHARE * streams.height:
+    by_lateness = behind.height >= _LEAST_STREAMS and late > SPILT_SHARE * behind.height
+    if not by_lateness and spilt.filter(headed).height <= SPILT_SHARE * streams.height:
         return
-    many, all_of_them = (late, behind.height) if told else (spilt.height, streams.height)
+    many, all_of_them = (late, behind.height) if by_lateness else (spilt.height, streams.height)
     what = (
-        "that follow packets at line rate begin with what is left of a gap"
-        if told
+        "that follow packets at line rate start with the remainder of a gap"
+        if by_lateness
         else f"begin with at least {_HEAD} of eight packets at line rate, though their first gap is larger"
     )
     text = f"{many:,} of {all_of_them:,} streams {what}"
     yield Finding(
         "tail-spill",
         "problem",
-        "Streams begin with packets back to back",
+        "Streams start with packets back to back",
         f"{text}: the tail of the stream before was sent faster than the link and spilt into them.",
         flow,
         {"spilt_ratio": many / all_of_them},

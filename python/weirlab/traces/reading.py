@@ -16,7 +16,7 @@ DETAILED = 6
 """Connections whose packets are listed one by one: those with most bytes."""
 
 CONNECTIONS = 1 << 18
-"""Connections that are told apart."""
+"""Connections that are distinguished."""
 
 Watch = Callable[[int, int], object]
 
@@ -36,7 +36,7 @@ def read_trace(
     ``every_ps`` is the length of an interval of the series [ps]. The packets of the ``detailed`` connections
     with most payload are listed one by one; a capture with more than two million rows of such packets and
     acknowledgments is read a second time for them. ``stream_packets`` and ``link_rate_bps`` [bit/s] help to
-    tell probe streams; both are found out where they are not given. At most ``connections`` are told apart,
+    find probe streams; both are found out where they are not given. At most ``connections`` are kept apart,
     each of which takes about 4 kB of memory; packets of later ones are only counted. ``watch(done, total)``
     is called with how far the reading has come [bytes].
 

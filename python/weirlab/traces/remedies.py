@@ -17,7 +17,7 @@ REMEDIES: Mapping[str, str] = {
         "Find out why the receiving program pauses: its processor, its disk, or what it waits for."
     ),
     "application-limited": (
-        "Look at the sending program if more was expected: the network was not asked for more."
+        "Look at the sending program if more was expected: the network could have carried more."
     ),
     "sender-limited": (
         "Give the sender a larger buffer: remove a fixed SO_SNDBUF in its program, or raise its limit "

@@ -1,7 +1,7 @@
 """Findings about senders that probe (Rapid), simulated or live, from what they wrote down of their streams.
 
-A run whose scenario records `p_streams` tells more than a trace: what was asked for, what arrived, what was
-estimated; a live sender (`weir rapid send`) tells as much. docs/traces.md has a section for each finding;
+A run whose scenario records `p_streams` says more than a trace: what was asked for, what arrived, what was
+estimated; a live sender (`weir rapid send`) says as much. docs/traces.md has a section for each finding;
 thresholds are those of the design of the reproduction, where an ideal sender stays clear of them and that of
 the published run does not.
 
@@ -119,8 +119,8 @@ def _link_bps(records: Records, flow: int) -> float:
 
 def _silent(where: str, streams: pl.DataFrame) -> Iterator[Finding]:
     """Streams bring no estimates, so that the rate follows nothing."""
-    told = int(streams.get_column("available_bps").count())
-    if told >= _FEW_ESTIMATES * streams.height:
+    estimated = int(streams.get_column("available_bps").count())
+    if estimated >= _FEW_ESTIMATES * streams.height:
         return
     name = "outcome_name" if "outcome_name" in streams.columns else "outcome"
     outcomes = (
@@ -131,10 +131,10 @@ def _silent(where: str, streams: pl.DataFrame) -> Iterator[Finding]:
         "few-estimates",
         "problem",
         "Hardly any stream gave an estimate",
-        f"{told:,} of {streams.height:,} streams did; their outcomes: {words}. The rate follows no "
+        f"{estimated:,} of {streams.height:,} streams did; their outcomes: {words}. The rate follows no "
         "measurement. Where most are 'pruned', too few of their gaps are left: what is taken for one packet "
         "of a burst ('denoising') is longer than the gaps of this link.",
-        values={"estimates": float(told), "streams": float(streams.height)},
+        values={"estimates": float(estimated), "streams": float(streams.height)},
         evidence=outcomes.to_dicts(),
         where=where,
     )
@@ -154,7 +154,7 @@ def _ramps(where: str, streams: pl.DataFrame) -> Iterator[Finding]:
         "problem",
         "Probe streams lost their ramp",
         f"Only {intact:.0%} of {whole.height:,} streams left with at least {_FITTING:.0%} of their gaps as "
-        "they were asked for, or as the link makes them: timers are late or coarse, or the adapter holds "
+        "requested, or as the link makes them: timers are late or coarse, or the adapter holds "
         "packets back. Estimates that rest on the others are worthless.",
         values={"intact_ratio": intact, "streams": float(whole.height)},
         evidence=[
@@ -173,14 +173,14 @@ def _ramps(where: str, streams: pl.DataFrame) -> Iterator[Finding]:
 def _blind(where: str, streams: pl.DataFrame, link_bps: float, wire_bytes: int) -> Iterator[Finding]:
     """II: queues grow during streams, and the estimator sees no excursion."""
     packet_ps = wire_bytes * 8e12 / link_bps
-    told = streams.filter(pl.col("available_bps").is_not_null(), pl.col("backlog_ps").is_not_null())
-    told = told.with_columns(grown_ps=pl.col("backlog_ps").cast(pl.Float64).diff())
+    known = streams.filter(pl.col("available_bps").is_not_null(), pl.col("backlog_ps").is_not_null())
+    known = known.with_columns(grown_ps=pl.col("backlog_ps").cast(pl.Float64).diff())
     # A queue that grew by more than a packet over a stream: more was sent than the path had left.
-    loaded = told.filter(pl.col("grown_ps") > packet_ps)
+    loaded = known.filter(pl.col("grown_ps") > packet_ps)
     if loaded.height < _LEAST_STREAMS:
         return
     seen = float(loaded.select(pl.col("excursion_start").is_not_null().mean()).item())
-    at_link = float(told.select((pl.col("available_bps") >= _AT_LINK * link_bps).mean()).item())
+    at_link = float(known.select((pl.col("available_bps") >= _AT_LINK * link_bps).mean()).item())
     if seen >= _FEW_EXCURSIONS or at_link <= _MANY_AT_LINK:
         return
     blind = loaded.filter(pl.col("excursion_start").is_null()).sort("grown_ps", descending=True)
@@ -217,9 +217,9 @@ def _heads(where: str, streams: pl.DataFrame, link_bps: float) -> Iterator[Findi
     yield Finding(
         "tail-spill",
         "problem",
-        "Streams begin with packets back to back",
+        "Streams start with packets back to back",
         f"{spilt.height:,} of {streams.height:,} streams begin with at least {_SPILT} of eight gaps at line "
-        f"rate, though larger ones were asked for. Before {above:.0%} of them the stream had asked for "
+        f"rate, though larger ones were requested. Before {above:.0%} of them the stream had requested "
         "rates above that of the link; before the others packets were late for other reasons.",
         values={"spilt_ratio": share, "after_excess_ratio": above},
         evidence=[
@@ -323,8 +323,8 @@ def _books(sender: ProbingSender) -> Iterator[Finding]:
     again = row["retransmits"]
     rows = [{"identity": "retransmissions = sum of their causes", "left": again, "right": causes}]
     if sender.resent is not None:
-        told = "retransmissions = sum of how often segments were"
-        rows.append({"identity": told, "left": again, "right": sender.resent})
+        identity = "retransmissions = sum of how often segments were"
+        rows.append({"identity": identity, "left": again, "right": sender.resent})
     failures = row["recovery_failures"]
     rows.append({"identity": "failed recoveries = OFF again without ON", "left": failures, "right": doubles})
     wrong = [each for each in rows if each["left"] != each["right"]]

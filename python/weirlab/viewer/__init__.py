@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from weirlab.foreign import optional
 
-__all__ = ["require_packages"]
-
 
 def require_packages() -> None:
     """Raise MissingCapability, which says how to get them, unless all packages that it needs are there."""

@@ -1,5 +1,8 @@
 """Tables of any length, a page of them at a time: words, facets with counts, conditions and an order, all of
-which stand in the address."""
+which stand in the address.
+
+One file: the address, the answer and the page of a grid name the same columns.
+"""
 
 from __future__ import annotations
 

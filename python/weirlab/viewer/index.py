@@ -1,7 +1,9 @@
 """What results lie below a directory: a table that notices what is new, changed or gone.
 
 A result is written by renaming files, which changes the time of its directory. So one question to the system
-tells of each directory whether it has to be read again. Links are never followed.
+shows for each directory whether it has to be read again. Links are never followed.
+
+One file: what is known of a directory is read, kept and shown by one table.
 """
 
 from __future__ import annotations
@@ -311,17 +313,22 @@ def _content(root: Path, path: str, known_ns: int | None) -> Content | None:
         if changed_ns == known_ns:
             return changed_ns, set(), None, []
         with os.scandir(place) as entries:
-            found = [(each.name, each.is_dir(follow_symlinks=False), each.is_symlink()) for each in entries]
+            # Others are links, which are not followed, and pipes and devices, which would be waited for.
+            files, folders = set(), set()
+            for each in entries:
+                if each.is_dir(follow_symlinks=False):
+                    folders.add(each.name)
+                elif each.is_file(follow_symlinks=False):
+                    files.add(each.name)
     except OSError:
         return None
-    files = {name for name, is_directory, is_link in found if not is_directory and not is_link}
     row, values = _row(place, path, files)
     if time.time_ns() - changed_ns < _SETTLED_NS:
         changed_ns = -1
     below = {
         name
-        for name, is_directory, is_link in found
-        if is_directory and not is_link and not name.startswith(".") and not (row and name in _PARTS)
+        for name in folders
+        if not name.startswith(".") and not (row and name in _PARTS) and name == _shown(name)
     }
     if row is not None and row["kind"] in ("store", "run"):
         below = set()
@@ -363,6 +370,12 @@ def _row(
     return None, []
 
 
+def _shown(text: str) -> str:
+    """The text without what is no character: half of a surrogate pair, which no table holds and no address
+    names."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def _made(shown: str, path: str, **known: object) -> dict[str, object]:
     row: dict[str, object] = {
         **dict.fromkeys(SCHEMA),
@@ -370,7 +383,7 @@ def _made(shown: str, path: str, **known: object) -> dict[str, object]:
         "name": shown.rpartition("/")[2],
         "status": "",
     }
-    row |= known
+    row |= {key: _shown(value) if isinstance(value, str) else value for key, value in known.items()}
     words = (path, row["name"], row["kind"], row["changes"], row["remark"])
     row["text"] = " ".join(str(word) for word in words if word).lower()
     return row

@@ -7,13 +7,13 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError as NotYet
 from pathlib import Path
 
 from weirlab.errors import InputError
+from weirlab.viewer.following import Live
 from weirlab.viewer.index import Index
-from weirlab.viewer.live import Live, live_of
+from weirlab.viewer.live import live_of
 
 Mark = tuple[object, ...]
 

@@ -1,23 +1,20 @@
-"""`weir view`: the pages of results below a directory, for the browser of whoever started it."""
+"""`weir view`: what answers the requests for pages of results below a directory.
+
+One file: each route is a method, and all of them share what is opened.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import functools
-import hashlib
 import hmac
 import json
-import secrets
-import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from importlib import resources
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, urlencode
+from urllib.parse import parse_qs, urlencode
 
 import polars as pl
-import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -26,20 +23,18 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from weirlab.errors import InputError, WeirlabError
-from weirlab.plots.style import DARK, LIGHT
-from weirlab.records import dimensions
-from weirlab.report.page import content_policy, jinja2, style_sheet
-from weirlab.results import Manifest, finite, read_json
+from weirlab.plots.style import LIGHT
+from weirlab.results import finite
+from weirlab.viewer.exports import COMPARED, differences, document, named_rows, quantities
+from weirlab.viewer.following import State
 from weirlab.viewer.grid import Answer, Column, Grid, Query, answered, grid_of, query_of
-from weirlab.viewer.guard import Guard, deed_token, new_token
-from weirlab.viewer.index import Index, cache_for
-from weirlab.viewer.live import State
+from weirlab.viewer.guard import Guard, deed_token
+from weirlab.viewer.index import Index
 from weirlab.viewer.opened import Opened, UnknownError
+from weirlab.viewer.pages import Pages, framed, quoted
 from weirlab.viewer.watching import Watcher
 from weirlab.working import stop
 
-_HERE = resources.files("weirlab.viewer")
-_COMPARED = ("run", "study", "search", "campaign")
 _LISTED = (
     Column("path", "result"),
     Column("name", "scenario", facet=True),
@@ -65,8 +60,6 @@ _STOPS = {
 _LEAST_COMPARED, _MOST_COMPARED = 2, 20
 _MOST_BODY = 10_000
 _BEAT_S = 15.0
-_CLOSED_S = 20.0
-"""Without a page that listens, after which a viewer ends that was started for some work."""
 
 
 class Viewer:
@@ -78,7 +71,7 @@ class Viewer:
         self.opened = Opened(self.index)
         self.is_ending: Callable[[], bool] = lambda: False
         self._deed = deed_token(token)
-        self._static = _static_files()
+        self.pages = Pages(self.index)
         self._tables: dict[str, tuple[object, pl.DataFrame]] = {}
         routes = [
             Route("/", self._answering(self._listing), methods=["GET"]),
@@ -99,47 +92,41 @@ class Viewer:
 
     def _listing(self, request: Request) -> Response:
         index = self.index
-        grid = Grid(index.frame, _LISTED, text="text", values=index.values, order=("started", True))
-        pairs = _pairs(request)
-        query, answer, fault = _asked(grid, pairs)
-        form = request.path_params.get("form", "html")
-        if form in ("json", "csv"):
-            return _exported(answer, fault, form, "results")
-        count = "" if answer is None else _count(answer, "result")
-        if not index.is_complete:
-            count += "; still reading the directory"
-        choices = row_links = None
-        if answer is not None:
-            rows = answer.rows.select("path", "kind", "status").rows()
+        nothing = (
+            "Nothing here matches."
+            if index.frame.height
+            else "There are no results below this directory yet."
+        )
+
+        def of_rows(rows: pl.DataFrame) -> dict[str, object]:
+            known = rows.select("path", "kind", "status").rows()
             choices = [
-                path if kind in _COMPARED and status != "running" else "" for path, kind, status in rows
+                path if kind in COMPARED and status != "running" else "" for path, kind, status in known
             ]
-            row_links = [f"/result/{_quoted(path)}" for path, *_ in rows]
-        return self._page(
-            "grid.html.j2",
+            return {"choices": choices, "row_links": [f"/result/{quoted(path)}" for path, *_ in known]}
+
+        return self._grid(
+            Grid(index.frame, _LISTED, text="text", values=index.values, order=("started", True)),
+            _pairs(request),
+            request.path_params.get("form", "html"),
+            "results",
+            of_rows,
+            noun="result",
+            more="" if index.is_complete else "; still reading the directory",
             title="Results",
             lead=str(index.root),
             here="/",
-            query=query,
-            answer=answer,
-            fault=fault,
-            count=count,
-            plain="",
-            nothing="Nothing here matches."
-            if index.frame.height
-            else "There are no results below this directory yet.",
+            exports="/results",
+            nothing=nothing,
             generation=index.generation,
             example="loss > 1 %, seconds > 10",
-            choices=choices,
-            row_links=row_links,
-            forms=_forms("/results", query.address(page=query.page)),
         )
 
     def _result(self, request: Request) -> Response:
         path, form = self._named(request.path_params["path"])
         if form == "html":
             if not self.index.finds(path) and self._may_come(path):
-                reply = self._note(
+                reply = self.pages.note(
                     path, "Starting …", ["Nothing is kept there yet; this page looks again."], status=202
                 )
                 reply.headers["Refresh"] = "1"
@@ -148,11 +135,11 @@ class Viewer:
         directory = self.opened.directory(path)
         kind = self.index.kind_of(path)
         if form == "json":
-            return JSONResponse(finite(_document(directory, path)))
+            return JSONResponse(finite(document(directory, path)))
         if form == "csv":
-            return _csv(_quantities(directory), path)
+            return _csv(quantities(directory), path)
         if kind == "store":
-            return RedirectResponse(f"/data/{_quoted(path)}", 303)
+            return RedirectResponse(f"/data/{quoted(path)}", 303)
         if kind == "damaged":
             raise InputError(f"{path}: manifest.json cannot be read; the result is damaged")
         if kind in ("stability", "rank"):
@@ -161,33 +148,33 @@ class Viewer:
         if status == "running" and "report" not in request.query_params:
             return self._live(path, kind)
         if not (directory / "manifest.json").exists():
-            return self._note(
+            return self.pages.note(
                 path,
                 f"There is no report of this {kind} yet",
                 [f"It has kept nothing until now: a {kind} is written when it ends."],
                 status=404,
             )
-        page = self.opened.page(path, self._bar(path), self._bar_style())
-        return self._drawing(path) if page is None else _framed(page)
+        page = self.opened.page(path, self.pages.bar(path), self.pages.bar_style())
+        return self.pages.drawing(path) if page is None else framed(page)
 
     def _live(self, path: str, kind: str) -> Response:
-        quoted = _quoted(path)
-        return self._page(
+        place = quoted(path)
+        return self.pages.page(
             "live.html.j2",
-            title=self._title(path),
+            title=self.pages.title(path),
             kind=kind,
             path=path,
             state=self._state_of(path),
-            state_address=f"/state/{quoted}",
+            state_address=f"/state/{place}",
             events_address=f"/events?{urlencode({'path': path})}",
-            stop_address=f"/stop/{quoted}",
-            report_address=f"/result/{quoted}?report=1",
+            stop_address=f"/stop/{place}",
+            report_address=f"/result/{place}?report=1",
             deed=self._deed,
             stop_words=_STOPS.get(kind, "Stop and keep what is finished"),
             has_report=kind in _REPORTED,
             light=LIGHT,
-            crumbs=self._crumbs(path),
-            forms=[("JSON", f"/state/{quoted}.json"), ("CSV", f"/state/{quoted}.csv")],
+            crumbs=self.pages.crumbs(path),
+            forms=[("JSON", f"/state/{place}.json"), ("CSV", f"/state/{place}.csv")],
         )
 
     def _state(self, request: Request) -> Response:
@@ -233,85 +220,93 @@ class Viewer:
             else self._table(directory / "tables" / f"{name}.parquet")
         )
         grid = grid_of(frame)
-        pairs = _pairs(request)
-        query, answer, fault = _asked(grid, pairs, fixed=("table",))
-        if form in ("json", "csv"):
-            return _exported(answer, fault, form, name)
-        here = f"/data/{_quoted(path)}"
-        return self._page(
-            "grid.html.j2",
-            title=f"{name}: {self._title(path)}",
-            lead="",
+        here = f"/data/{quoted(path)}"
+        return self._grid(
+            grid,
+            _pairs(request),
+            form,
+            name,
+            fixed=("table",),
+            noun="row",
+            title=f"{name}: {self.pages.title(path)}",
             here=here,
-            query=query,
-            answer=answer,
-            fault=fault,
-            count="" if answer is None else _count(answer, "row"),
             plain=urlencode({"table": name}),
             nothing="No row matches." if frame.height else "This table has no rows.",
-            generation=0,
-            example="events > 1000",
-            choices=None,
-            row_links=None,
+            example=next(
+                (f"{column.title} > 0" for column in reversed(grid.columns) if column.kind == "number"), ""
+            ),
             links=[(each, f"{here}?{urlencode({'table': each})}") for each in names if each != name]
             if is_store
             else [],
             crumbs=[
-                *self._crumbs(path)[:-1],
-                (path, f"/result/{_quoted(path)}"),
+                *self.pages.crumbs(path)[:-1],
+                (path, f"/result/{quoted(path)}"),
                 ("tables", here),
                 (name, ""),
             ],
-            forms=_forms(here, query.address(page=query.page)),
         )
 
     def _tables_of(
         self, path: str, directory: Path, names: Sequence[str], form: str, pairs: Sequence[tuple[str, str]]
     ) -> Response:
-        rows = []
-        for name in names:
-            try:
-                rows.append(
-                    (
-                        name,
-                        pl.scan_parquet(directory / "tables" / f"{name}.parquet")
-                        .select(pl.len())
-                        .collect()
-                        .item(),
-                    )
-                )
-            except (pl.exceptions.PolarsError, OSError):
-                rows.append((name, None))
+        rows = [(name, _height(directory / "tables" / f"{name}.parquet")) for name in names]
         if form == "json":
             return JSONResponse({"tables": [{"table": name, "rows": many} for name, many in rows]})
         if form == "csv":
             return _csv(pl.DataFrame(rows, schema=["table", "rows"], orient="row"), f"{path}-tables")
-        here = f"/data/{_quoted(path)}"
+        here = f"/data/{quoted(path)}"
         frame = pl.DataFrame(rows, schema={"table": pl.String, "rows": pl.Int64}, orient="row")
         frame = frame.sort(pl.col("rows").fill_null(1) == 0, "table")
         grid = Grid(frame, (Column("table", "table"), Column("rows", "rows", kind="number")))
-        query, answer, fault = _asked(grid, pairs)
-        crumbs = [*self._crumbs(path)[:-1], (path, f"/result/{_quoted(path)}"), ("tables", "")]
-        return self._page(
-            "grid.html.j2",
-            title=f"Tables of {self._title(path)}",
-            lead="",
+        return self._grid(
+            grid,
+            pairs,
+            "html",
+            "",
+            lambda rows: {"row_links": [f"{here}?{urlencode({'table': name})}" for name in rows["table"]]},
+            noun="table",
+            title=f"Tables of {self.pages.title(path)}",
             here=here,
-            query=query,
-            answer=answer,
-            fault=fault,
-            count="" if answer is None else _count(answer, "table"),
-            plain="",
             nothing="No table matches.",
-            generation=0,
             example="rows > 0",
-            row_links=[
-                f"{here}?{urlencode({'table': name})}"
-                for name in ([] if answer is None else answer.rows.get_column("table"))
-            ],
-            crumbs=crumbs,
+            crumbs=[*self.pages.crumbs(path)[:-1], (path, f"/result/{quoted(path)}"), ("tables", "")],
             forms=[("JSON", f"{here}.json"), ("CSV", f"{here}.csv")],
         )
+
+    def _grid(
+        self,
+        grid: Grid,
+        pairs: Sequence[tuple[str, str]],
+        form: str,
+        name: str,
+        of_rows: Callable[[pl.DataFrame], dict[str, object]] = lambda _: {},
+        *,
+        noun: str,
+        here: str,
+        exports: str = "",
+        fixed: Sequence[str] = (),
+        more: str = "",
+        **words: object,
+    ) -> Response:
+        """What is asked of a grid, as a page, or as a file called `name`. `of_rows` gives what the page needs
+        for each row that is shown; `words` are those of the page that are its own."""
+        query = query_of(pairs, grid, fixed)
+        try:
+            answer, fault = answered(grid, query), ""
+        except InputError as error:
+            answer, fault = None, str(error)
+        if form in ("json", "csv"):
+            return _exported(answer, fault, form, name)
+        known: dict[str, Any] = {
+            "lead": "",
+            "plain": "",
+            "generation": 0,
+            "forms": _forms(exports or here, query),
+        }
+        counted = "" if answer is None else _count(answer, noun)
+        own = {} if answer is None else of_rows(answer.rows)
+        about = {"here": here, "query": query, "answer": answer, "fault": fault, "count": counted + more}
+        return self.pages.page("grid.html.j2", **known | about | own | words)
 
     def _compare(self, request: Request) -> Response:
         paths = [_plain(path) for path in request.query_params.getlist("r")]
@@ -321,28 +316,28 @@ class Viewer:
             )
         form = request.path_params.get("form", "html")
         if form in ("json", "csv"):
-            documents = _differences([self.opened.directory(path) for path in paths])
+            documents = differences([self.opened.directory(path) for path in paths])
             return (
                 JSONResponse(finite({"differences": documents}))
                 if form == "json"
                 else _csv(pl.DataFrame(documents, infer_schema_length=None), "comparison")
             )
         pairs = urlencode([("r", path or ".") for path in paths])
-        bar = self._render(
+        bar = self.pages.render(
             "bar.html.j2",
             crumbs=[("comparison", "")],
             forms=[("JSON", f"/compare.json?{pairs}"), ("CSV", f"/compare.csv?{pairs}")],
         )
-        page = self.opened.comparison(paths, bar, self._bar_style())
-        return self._drawing("the comparison") if page is None else _framed(page)
+        page = self.opened.comparison(paths, bar, self.pages.bar_style())
+        return self.pages.drawing("the comparison") if page is None else framed(page)
 
     def _written(self, directory: Path, path: str) -> Response:
         """A page that was written with its result, which has nothing else. Its scripts run only where they
         are those of this version."""
         text = (directory / "report.html").read_text(encoding="utf-8", errors="replace")
-        head = f"<style>{self._bar_style()}</style>"
-        return _framed(
-            text.replace("</head>", f"{head}</head>", 1).replace("<body>", f"<body>{self._bar(path)}", 1)
+        head = f"<style>{self.pages.bar_style()}</style>"
+        return framed(
+            text.replace("</head>", f"{head}</head>", 1).replace("<body>", f"<body>{self.pages.bar(path)}", 1)
         )
 
     # --- what is no page
@@ -365,7 +360,7 @@ class Viewer:
             return await self._failed(request, error, 404 if isinstance(error, UnknownError) else 409)
         if "application/json" in request.headers.get("accept", ""):
             return JSONResponse({"stopped": path})
-        return RedirectResponse(f"/result/{_quoted(path)}", 303)
+        return RedirectResponse(f"/result/{quoted(path)}", 303)
 
     async def _events(self, request: Request) -> Response:
         path = request.query_params.get("path")
@@ -392,9 +387,9 @@ class Viewer:
 
     async def _file(self, request: Request) -> Response:
         name = request.path_params["name"]
-        if name not in self._static:
+        if name not in self.pages.static:
             raise HTTPException(404)
-        content, _, kind = self._static[name]
+        content, _, kind = self.pages.static[name]
         return Response(
             content, media_type=kind, headers={"Cache-Control": "private, max-age=31536000, immutable"}
         )
@@ -433,77 +428,12 @@ class Viewer:
         ):
             return JSONResponse({"error": text}, status)
         notes = [str(note) for note in getattr(error, "__notes__", [])]
-        return self._page(
+        return self.pages.page(
             "note.html.j2",
             title="Not found" if status == 404 else "This cannot be shown",
             lines=[*text.splitlines(), *notes],
             status=status,
         )
-
-    def _note(self, path: str, title: str, lines: Sequence[str], *, status: int = 200) -> Response:
-        return self._page("note.html.j2", title=title, lines=lines, crumbs=self._crumbs(path), status=status)
-
-    def _drawing(self, path: str) -> Response:
-        reply = self._page(
-            "note.html.j2",
-            title="Being drawn …",
-            lines=[
-                f"The report of {path or 'this result'} is being drawn; this page loads it when it is ready."
-            ],
-            status=202,
-        )
-        reply.headers["Refresh"] = "1"
-        return reply
-
-    def _page(self, template: str, *, status: int = 200, **words: object) -> Response:
-        nonce = secrets.token_urlsafe(16)
-        policy = (
-            f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; connect-src 'self'; "
-            "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-        )
-        text = self._render(template, nonce=nonce, **words)
-        return Response(
-            text, status, {"Content-Security-Policy": policy}, media_type="text/html; charset=utf-8"
-        )
-
-    def _render(self, template: str, **words: Any) -> str:
-        known: dict[str, object] = {
-            "crumbs": [],
-            "forms": [],
-            "links": [],
-            "choices": None,
-            "row_links": None,
-        }
-        scripts = {name: f"/static/{name}?{digest}" for name, (_, digest, _) in self._static.items()}
-        return str(
-            _templates()
-            .get_template(template)
-            .render(known | {"scripts": scripts, "style": scripts["viewer.css"]} | words)
-        )
-
-    def _bar(self, path: str) -> str:
-        quoted = _quoted(path)
-        forms = [("Tables", f"/data/{quoted}")] if (self.index.root / path / "tables").is_dir() else []
-        forms += [("JSON", f"/result/{quoted}.json"), ("CSV", f"/result/{quoted}.csv")]
-        return self._render("bar.html.j2", crumbs=self._crumbs(path), forms=forms)
-
-    @staticmethod
-    @functools.cache
-    def _bar_style() -> str:
-        lines = (_HERE / "static" / "viewer.css").read_text(encoding="utf-8").splitlines()
-        return "\n".join(line for line in lines if line.startswith(".bar"))
-
-    def _crumbs(self, path: str) -> list[tuple[str, str]]:
-        parts = path.split("/") if path else ["."]
-        above = ["/".join(parts[: place + 1]) for place in range(len(parts) - 1)]
-        known = [
-            (part, f"/result/{_quoted(full)}" if full in self.index else "")
-            for part, full in zip(parts, above, strict=False)
-        ]
-        return [*known, (parts[-1], "")]
-
-    def _title(self, path: str) -> str:
-        return path.rpartition("/")[2] or self.index.root.name
 
     def _named(self, text: str) -> tuple[str, str]:
         """A result, and the form in which it is asked for."""
@@ -527,7 +457,7 @@ class Viewer:
     def _table(self, file: Path) -> pl.DataFrame:
         try:
             about = file.stat()
-            return self._kept(str(file), (about.st_mtime_ns, about.st_size), lambda: _named_rows(file))
+            return self._kept(str(file), (about.st_mtime_ns, about.st_size), lambda: named_rows(file))
         except (OSError, pl.exceptions.PolarsError) as error:
             raise InputError(f"{file.name}: not a table that can be read: {error}") from error
 
@@ -553,105 +483,12 @@ class Viewer:
         return frame
 
 
-def serve(
-    root: Path,
-    *,
-    port: int = 0,
-    page: str = "",
-    ready: Callable[[str], None],
-    needed: Callable[[], bool] | None = None,
-) -> None:
-    """Serve results on loopback until Ctrl-C.
-
-    Args:
-        root: The directory below which they lie.
-        port: 0: any that is free.
-        page: The result that the address leads to; empty: the list.
-        ready: Called with the address, with the token, when the server listens.
-        needed: Asked whether the work for which the viewer was started goes on. When it does not, and no page
-            is open any more, the server ends.
-
-    Raises:
-        InputError: There is no such directory, or the port is taken.
-    """
-    root = root.resolve()
-    if not root.is_dir():
-        raise InputError(f"{root}: no such directory")
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+def _height(file: Path) -> int | None:
+    """The rows of a table; None where it cannot be read."""
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(("127.0.0.1", port))
-    except OSError as error:
-        listening.close()
-        raise InputError(f"port {port} of 127.0.0.1 cannot be used: {error.strerror}") from error
-    token = new_token()
-    number = listening.getsockname()[1]
-    viewer = Viewer(root, token=token, port=number, cache=cache_for(root))
-    config = uvicorn.Config(
-        viewer.app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        ws="none",
-        timeout_graceful_shutdown=2,
-        limit_concurrency=200,
-    )
-    server = uvicorn.Server(config)
-    viewer.is_ending = lambda: server.should_exit
-    viewer.watcher.start()
-
-    async def work() -> None:
-        serving = asyncio.create_task(server.serve(sockets=[listening]))
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.01)
-        place = f"result/{_quoted(page)}" if page else ""
-        ready(f"http://127.0.0.1:{number}/{place}?{urlencode({'token': token})}")
-        while not serving.done():
-            await asyncio.wait([serving], timeout=1.0)
-            if needed is not None and _is_left(viewer, needed):
-                server.should_exit = True
-        await serving
-
-    try:
-        asyncio.run(work())
-    finally:
-        viewer.watcher.end()
-        viewer.opened.close()
-        viewer.watcher.join(5)
-        listening.close()
-
-
-def _is_left(viewer: Viewer, needed: Callable[[], bool]) -> bool:
-    if needed():
-        viewer.watcher.left_at = time.monotonic()
-        return False
-    return viewer.watcher.ears == 0 and time.monotonic() - viewer.watcher.left_at > _CLOSED_S
-
-
-def _named_rows(file: Path) -> pl.DataFrame:
-    """A table, with the names of what its ids stand for next to these."""
-    frame = pl.read_parquet(file)
-    for key, dimension in dimensions().items():
-        names = file.with_name(f"{dimension}.parquet")
-        if key in frame.columns and file != names and names.exists():
-            known = pl.read_parquet(names).select(key, pl.col("name").alias(f"{key}_name"))
-            frame = frame.join(known, on=key, how="left", maintain_order="left")
-            place = frame.columns.index(key) + 1
-            others = [name for name in frame.columns if name != f"{key}_name"]
-            frame = frame.select(*others[:place], f"{key}_name", *others[place:])
-    return frame
-
-
-def _asked(
-    grid: Grid, pairs: Sequence[tuple[str, str]], fixed: Sequence[str] = ()
-) -> tuple[Query, Answer | None, str]:
-    """What is asked, the answer, and why there is none."""
-    query = query_of(pairs, grid, fixed)
-    try:
-        return query, answered(grid, query), ""
-    except InputError as error:
-        return query, None, str(error)
+        return int(pl.scan_parquet(file).select(pl.len()).collect().item())
+    except (pl.exceptions.PolarsError, OSError):
+        return None
 
 
 def _exported(answer: Answer | None, fault: str, form: str, name: str) -> Response:
@@ -683,7 +520,8 @@ def _count(answer: Answer, noun: str) -> str:
     return f"{answer.matching:,} of {answer.total:,} {nouns}"
 
 
-def _forms(here: str, address: str) -> list[tuple[str, str]]:
+def _forms(here: str, query: Query) -> list[tuple[str, str]]:
+    address = query.address(page=query.page)
     behind = f"?{address}" if address else ""
     return [("JSON", f"{here}.json{behind}"), ("CSV", f"{here}.csv{behind}")]
 
@@ -692,108 +530,8 @@ def _pairs(request: Request) -> list[tuple[str, str]]:
     return [(str(key), str(value)) for key, value in request.query_params.multi_items()]
 
 
-def _document(directory: Path, path: str) -> dict[str, object]:
-    """What is known of a result, as JSON values."""
-    found: dict[str, object] = {"path": path}
-    for key, name in (("manifest", "manifest.json"), ("result", "result.json")):
-        found[key] = read_json(directory / name) if (directory / name).exists() else None
-    found["tables"] = sorted(file.stem for file in (directory / "tables").glob("*.parquet"))
-    return found
-
-
-def _quantities(directory: Path) -> pl.DataFrame:
-    """The quantities of a result that can be compared."""
-    from weirlab.comparisons import compared
-    from weirlab.stats import mean_interval
-
-    kind = Manifest.read(directory).kind
-    if kind not in _COMPARED:
-        raise UnknownError(
-            f"{directory.name}: a {kind} has no list of quantities; its tables are offered as CSV"
-        )
-    rows = []
-    for each in compared([directory])[0].quantities:
-        low, high = each.bounds or (None, None)
-        interval = mean_interval(list(each.values.values())) if each.bounds is None else None
-        mean = (
-            (low + high) / 2 if low is not None and high is not None else interval.mean if interval else None
-        )
-        if interval is not None:
-            low, high = interval.low, interval.high
-        rows.append((each.name, each.at, each.unit, mean, low, high, len(each.values)))
-    schema = {
-        "quantity": pl.String,
-        "at": pl.String,
-        "unit": pl.String,
-        "mean": pl.Float64,
-        "low": pl.Float64,
-        "high": pl.Float64,
-        "values": pl.Int64,
-    }
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def _differences(places: Sequence[Path]) -> list[dict[str, object]]:
-    from weirlab.comparisons import compared
-    from weirlab.report.compare import changes, difference_document
-
-    return [difference_document(*each) for each in changes(compared(places))]
-
-
-def _framed(page: str) -> Response:
-    policy = f"{content_policy()}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    return Response(page, headers={"Content-Security-Policy": policy}, media_type="text/html; charset=utf-8")
-
-
 def _plain(path: str) -> str:
     return "" if path in (".", "") else path
-
-
-def _quoted(path: str) -> str:
-    return quote(path or ".")
-
-
-@functools.cache
-def _templates() -> Any:
-    templates = jinja2()
-    texts = {
-        entry.name: entry.read_text(encoding="utf-8")
-        for entry in (_HERE / "templates").iterdir()
-        if entry.name.endswith(".j2")
-    }
-    return templates.Environment(
-        loader=templates.DictLoader(texts),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=templates.StrictUndefined,
-    )
-
-
-def _static_files() -> Mapping[str, tuple[bytes, str, str]]:
-    """Content, digest and type of each file that pages load."""
-
-    def colors(roles: Mapping[str, str]) -> str:
-        return " ".join(f"--w-{role}: {color};" for role, color in roles.items())
-
-    own = _HERE / "static"
-    style = (
-        f":root {{ {colors(LIGHT)} }}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {colors(DARK)} }} }}\n"
-        + style_sheet()
-        + (own / "viewer.css").read_text(encoding="utf-8")
-    )
-    found = {"viewer.css": (style.encode(), "text/css; charset=utf-8")}
-    for name, place in (
-        ("viewer.js", own),
-        ("live.js", own),
-        ("vega.js", resources.files("weirlab.report") / "static"),
-    ):
-        found[name] = ((place / name).read_bytes(), "text/javascript; charset=utf-8")
-    return {
-        name: (content, hashlib.sha256(content).hexdigest()[:16], kind)
-        for name, (content, kind) in found.items()
-    }
 
 
 def _note_bug(error: BaseException) -> None:

@@ -20,7 +20,7 @@ _JOURNALS = (
 
 
 class Watcher(threading.Thread):
-    """Tells those who listen that the list, or a result, has changed."""
+    """Announces to those who listen that the list, or a result, has changed."""
 
     def __init__(self, index: Index) -> None:
         super().__init__(name="weir view: watcher", daemon=True)
@@ -54,14 +54,14 @@ class Watcher(threading.Thread):
 
     def run(self) -> None:
         """Look until `end` is called."""
-        told = 0.0
+        announced_s = 0.0
         is_news = False
         while not self._ended.is_set():
             try:
                 is_news |= self._index.look()
-                if is_news and (self._index.is_complete or time.monotonic() - told > 1.0):
+                if is_news and (self._index.is_complete or time.monotonic() - announced_s > 1.0):
                     self._tell(None, "index", str(self._index.generation))
-                    told, is_news = time.monotonic(), False
+                    announced_s, is_news = time.monotonic(), False
                 with self._lock:
                     watched = {path for path, _, _ in self._ears if path is not None}
                 for path in watched:

@@ -1,12 +1,10 @@
 //! What a controller is, and how it is made.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::cc::{Allowance, Answer, Metrics, Needs, Path, SenderEvent};
+use crate::custom::{Custom, Makers};
 use crate::error::SpecError;
 use crate::rapid::LogWriter;
 use crate::rng::{Seed, Stream};
@@ -104,34 +102,17 @@ pub trait Settings: Sized {
     fn make(&self, setup: Setup<'_>) -> Self::Control;
 }
 
-/// A controller that is not among those here, as it crosses the boundary.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Custom {
-    /// The name under which the program knows it: [`Controllers::add`].
-    pub name: String,
-    /// Its settings.
-    pub settings: BTreeMap<String, f64>,
-}
-
 /// Makes a controller with such settings for a connection.
-type Maker = Arc<dyn Fn(&Custom, Setup<'_>) -> Result<Box<dyn CongestionControl>, SpecError> + Send + Sync>;
+type Maker = dyn Fn(&Custom, Setup<'_>) -> Result<Box<dyn CongestionControl>, SpecError> + Send + Sync;
 
-/// The controllers that a program has beside those of this crate.
-#[derive(Clone, Default)]
+/// The controllers that a program has besides those of this crate.
+#[derive(Clone, Debug, Default)]
 pub struct Controllers {
-    makers: BTreeMap<String, Maker>,
-}
-
-impl fmt::Debug for Controllers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.makers.keys()).finish()
-    }
+    makers: Makers<Maker>,
 }
 
 impl Controllers {
-    /// None beside those of this crate.
+    /// None besides those of this crate.
     pub fn new() -> Controllers {
         Controllers::default()
     }
@@ -143,7 +124,7 @@ impl Controllers {
         name: &str,
         make: impl Fn(&Custom, Setup<'_>) -> Result<Box<dyn CongestionControl>, SpecError> + Send + Sync + 'static,
     ) -> Controllers {
-        self.makers.insert(name.to_owned(), Arc::new(make));
+        self.makers.add(name, Arc::new(make));
         self
     }
 
@@ -152,14 +133,6 @@ impl Controllers {
         custom: &Custom,
         setup: Setup<'_>,
     ) -> Result<Box<dyn CongestionControl>, SpecError> {
-        let Some(make) = self.makers.get(&custom.name) else {
-            let known: Vec<&str> = self.makers.keys().map(String::as_str).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(SpecError::new(
-                "/name",
-                format!("a controller of this program: {known} (got {})", custom.name),
-            ));
-        };
-        make(custom, setup)
+        self.makers.find(custom, "a controller")?(custom, setup)
     }
 }

@@ -1,5 +1,6 @@
 //! CUBIC.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::reno::is_limiting;
@@ -9,8 +10,7 @@ use crate::error::SpecError;
 use crate::units::{Bytes, Span, Time};
 
 /// Settings of [`Cubic`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CubicConfig {
     /// How fast the window grows [segments/s^3].

@@ -1,5 +1,6 @@
-//! DCQCN in a sender of numbered packets: the limiter of [`crate::ethernet::dcqcn`], told of marks by the answers of the receiver.
+//! DCQCN in a sender of numbered packets: the limiter of [`crate::ethernet::dcqcn`], which learns of marks by the answers of the receiver.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::{Allowance, Answer, CongestionControl, Metrics, Needs, Pace, SenderEvent, Settings, Setup};
@@ -10,12 +11,11 @@ use crate::spec::control::Recovery;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Settings of [`Dcqcn`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DcqcnConfig {
     /// g: weight of the newest notification in alpha.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0, max = 1.0)))]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub gain: f64,
     /// Time without a notification after which alpha decays; of adapters with timers, time between two updates of alpha.
     pub alpha_timer_ps: Span,

@@ -1,5 +1,6 @@
 //! DCTCP: the window comes down by as much as there are marks.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::reno::Reno;
@@ -11,12 +12,11 @@ use crate::tcp::EcnSupport;
 use crate::units::{Bytes, Time};
 
 /// Settings of [`Dctcp`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DctcpConfig {
     /// g: weight of the last window of data in the average share of marks.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0, max = 1.0)))]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub gain: f64,
     /// What ends the first slow start, apart from marks and losses.
     pub slow_start: SlowStart,

@@ -256,7 +256,7 @@ pub struct Needs {
     pub counters: bool,
     /// It has a timer of its own.
     pub timer: bool,
-    /// It is told of each packet by itself ([`CongestionControl::on_answer`](super::CongestionControl::on_answer)), which only
+    /// It learns of each packet by itself ([`CongestionControl::on_answer`](super::CongestionControl::on_answer)), which only
     /// senders of numbered packets can do.
     pub packets: bool,
     /// Ports of switches write into each packet what waits there.

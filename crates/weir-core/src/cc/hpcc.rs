@@ -1,5 +1,6 @@
 //! HPCC: the window follows the utilisation of the most loaded link on the way, as the ports there report it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::{
@@ -9,12 +10,11 @@ use crate::error::SpecError;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Settings of [`Hpcc`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HpccConfig {
     /// Utilisation that is aimed at.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0, max = 1.0)))]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub eta: f64,
     /// Additive increases in a row after which the window follows the utilisation again; 0: it always does, as in the authors' simulations.
     pub max_stage: u32,
@@ -130,7 +130,8 @@ impl CongestionControl for Hpcc {
         let scale = if follows { eta / self.utilisation } else { 1.0 };
         let least = (min_rate_bps * self.path.round_trip).count() as f64;
         let window = self.current * scale + w_ai_bytes.count() as f64;
-        self.window = window.clamp(least, self.path.product().count() as f64);
+        let most = self.path.product().count() as f64;
+        self.window = window.clamp(least.min(most), most);
         if answer.number >= self.update {
             (self.current, self.update) = (self.window, answer.next);
             self.stage = if follows { 0 } else { self.stage + 1 };
@@ -199,6 +200,13 @@ mod tests {
         assert_eq!(hpcc.allowance().window, Bytes::new(100_000));
         let Pace::Rate { rate, .. } = hpcc.allowance().pace else { panic!("it is paced") };
         assert_eq!(rate, Rate::from_gbit_per_s(100));
+    }
+
+    #[test]
+    fn a_line_slower_than_the_least_rate_is_what_it_takes() {
+        let mut hpcc = Hpcc::new(HpccConfig::default(), Path { line_rate: Rate::from_bps(10_000_000), ..PATH });
+        (0..3).for_each(|us| tell(&mut hpcc, us, 0, 1.0, 50_000));
+        assert_eq!(hpcc.window(), 10.0);
     }
 
     #[test]

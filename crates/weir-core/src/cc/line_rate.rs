@@ -1,13 +1,13 @@
 //! No congestion control: a window that does not change.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::{Allowance, CongestionControl, Needs, SenderEvent, Settings, Setup};
 use crate::units::{Bytes, Time};
 
 /// Settings of [`LineRate`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LineRateConfig {}
 

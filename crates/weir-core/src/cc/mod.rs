@@ -26,10 +26,12 @@ mod slow_start;
 mod swift;
 mod timely;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::custom::Custom;
 pub use bbr::{Bbr, BbrConfig};
-pub use control::{CongestionControl, Controllers, Custom, Settings, Setup};
+pub use control::{CongestionControl, Controllers, Settings, Setup};
 pub use cubic::{Cubic, CubicConfig};
 pub use dcqcn::{Dcqcn, DcqcnConfig};
 pub use dctcp::{Dctcp, DctcpConfig};
@@ -55,12 +57,12 @@ use crate::units::{Bytes, Time};
 macro_rules! controllers {
     ($($(#[doc = $doc:literal])+ $kind:ident($settings:ty) as $held:ty;)+) => {
         /// Which controller, with its parameters, as it crosses the boundary.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CongestionControl"))]
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[schemars(rename = "CongestionControl")]
         #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
         pub enum Config {
             $($(#[doc = $doc])+ $kind($settings),)+
-            /// One that the program has beside these; see [`Controllers`].
+            /// One that the program has besides these; see [`Controllers`].
             Custom(Custom),
         }
 
@@ -68,7 +70,7 @@ macro_rules! controllers {
         #[derive(Debug)]
         pub enum Controller {
             $($(#[doc = $doc])+ $kind($held),)+
-            /// One that the program has beside these; see [`Controllers`].
+            /// One that the program has besides these; see [`Controllers`].
             Custom(Box<dyn CongestionControl>),
         }
 
@@ -90,7 +92,7 @@ macro_rules! controllers {
                 }
             }
 
-            /// Whether it is told of each packet by itself, which only senders of numbered packets can do.
+            /// Whether it learns of each packet by itself, which only senders of numbered packets can do.
             pub fn counts_packets(&self) -> bool {
                 match self {
                     $(Config::$kind(_) => <$settings as Settings>::PACKETS,)+
@@ -227,7 +229,7 @@ controllers! {
     DcqcnSender(DcqcnConfig) as Box<Dcqcn>;
     /// HPCC (2019): the window follows what waits at the ports on the way and what they send, as these write it into packets; with `rdma`.
     Hpcc(HpccConfig) as Box<Hpcc>;
-    /// NSCC of Ultra Ethernet, as uet-htsim has it: the window follows delay and marks, and is measured anew when much is lost; with `rdma`.
+    /// NSCC of Ultra Ethernet, as uet-htsim has it: the window follows delay and marks, and is measured again when much is lost; with `rdma`.
     Nscc(NsccConfig) as Box<Nscc>;
     /// None: what may be in flight does not change; with `rdma`.
     LineRate(LineRateConfig) as LineRate;
@@ -274,10 +276,9 @@ impl Config {
         Config::Prague(PragueConfig::default())
     }
 
-    /// A controller that the program has beside these, and its settings.
+    /// A controller that the program has besides these, and its settings.
     pub fn custom(name: &str, settings: &[(&str, f64)]) -> Config {
-        let settings = settings.iter().map(|&(key, value)| (key.to_owned(), value)).collect();
-        Config::Custom(Custom { name: name.to_owned(), settings })
+        Config::Custom(Custom::new(name, settings))
     }
 }
 

@@ -1,5 +1,6 @@
 //! NSCC, the congestion control of Ultra Ethernet's senders, as uet-htsim has it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::{Allowance, Answer, CongestionControl, Metrics, Needs, Outcome, Path, SenderEvent, Settings, Setup};
@@ -7,20 +8,19 @@ use crate::error::SpecError;
 use crate::units::{Bytes, Span, Time};
 
 /// Settings of [`Nscc`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NsccConfig {
     /// Delay that is aimed at, as a part of the round-trip time of the empty path: 0.75 where queues trim, 1 where they drop.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0)))]
+    #[schemars(range(min = 0.0))]
     pub target: f64,
-    /// The greatest window, and the first one, as a multiple of what the empty path holds.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0)))]
+    /// The greatest window, and the first one if none is given, as a multiple of what the empty path holds.
+    #[schemars(range(min = 0.0))]
     pub most: f64,
     /// How much of the excess of the delay over the target a decrease takes.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0, max = 1.0)))]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub gamma: f64,
-    /// The window is measured anew when less than the greatest window divided by 2 to this power arrives in a period; see [`Nscc`].
+    /// The window is measured again when less than the greatest window divided by 2 to this power arrives in a period; see [`Nscc`].
     pub gate_rounds: u32,
     /// Whether packets that only the last queue on their way trimmed leave the window as it is, because a receiver's credit answers for them.
     pub spares_last_hop: bool,
@@ -50,7 +50,9 @@ impl Settings for NsccConfig {
     }
 
     fn make(&self, setup: Setup<'_>) -> Nscc {
-        Nscc::new(*self, setup.path)
+        let nscc = Nscc::new(*self, setup.path);
+        let first = setup.connection.initial_window().count() as f64;
+        Nscc { window: nscc.window.min(first), ..nscc }
     }
 }
 
@@ -75,60 +77,69 @@ const FULFIL: f64 = 8.0;
 /// trimmed or lost:  W -= packet
 /// ```
 ///
-/// *Quick adapt*: a period is the empty round trip and Q. At its end, if something was lost in it or d > 4 Q, and less than most / 2^gate arrived,
-/// W is what arrived; marks and losses of what is in flight then do not count.
+/// *Quick adapt*: a period is the empty round trip and Q. At its end, if something was lost since the last time or d > 4 Q, and less than most / 2^gate
+/// arrived in it, W is what arrived; marks and losses of what is in flight then do not count.
+///
+/// The round-trip time of the empty path is what it is said to be, or the least sample: d and the greatest window follow it, a and Q do not.
 ///
 /// Source: uet-htsim, `uec.cpp`, as described in its comments (constants, order of rules)
 /// DEVIATION: only the specification of the Ultra Ethernet Consortium is normative; it was not at hand.
-/// DEVIATION: the round-trip time of the empty path is known, and does not fall with samples.
 #[derive(Clone, Debug)]
 pub struct Nscc {
     config: NsccConfig,
     /// Data of a packet.
     mss: f64,
-    /// Of the empty path, s.
+    /// Data that the line takes, B/s.
+    rate: f64,
+    /// Round-trip time of the empty path as it is said to be, and as it is known, s.
+    network: f64,
     base: f64,
     target: f64,
-    most: f64,
+    /// a, and m a.
     scale: f64,
+    step: f64,
     window: f64,
     average: f64,
     /// What was counted since the window was changed: increments, data.
     counted: (f64, f64),
-    fulfilled: Time,
     grown: Time,
-    decreased: Option<Time>,
+    decreased: Time,
     /// Data that arrived in an empty network in a row; whether it grows fast because of that.
     fast: (f64, bool),
-    /// The end of the period, what arrived in it, whether something was lost in it.
+    /// The end of the period, what arrived in it, whether something was lost.
     period: (Time, f64, bool),
     /// Data of which marks and losses do not count.
     ignored: f64,
+    /// Data that arrived as answers to other packets, which did not, said: the next arrival counts it.
+    late: f64,
 }
 
 impl Nscc {
     /// A sender on `path`.
     pub fn new(config: NsccConfig, path: Path) -> Nscc {
-        let (data, frame) = (path.packet.0.count() as f64, path.packet.1.count() as f64);
-        let product = path.product().count() as f64 * data / frame;
-        let base = path.round_trip.as_secs_f64();
-        let most = config.most * product;
+        let (mss, frame) = (path.packet.0.count() as f64, path.packet.1.count() as f64);
+        let network = path.round_trip.as_secs_f64();
+        let line = path.line_rate.bps() as f64 / 8.0;
+        let (scale, rate) = (line * network / REFERENCE.0, line * mss / frame);
         Nscc {
             config,
-            mss: data,
-            base,
-            target: config.target * base,
-            most,
-            scale: product / REFERENCE.0,
-            window: most.max(data),
+            mss,
+            rate,
+            network,
+            base: network,
+            target: config.target * network,
+            scale,
+            // Of data in a window of data; both are of frames in the source.
+            step: mss * mss / frame * scale,
+            window: (config.most * rate * network).max(mss),
             average: 0.0,
             counted: (0.0, 0.0),
-            fulfilled: Time::ZERO,
             grown: Time::ZERO,
-            decreased: None,
+            decreased: Time::ZERO,
             fast: (0.0, false),
             period: (Time::ZERO, 0.0, false),
             ignored: 0.0,
+            late: 0.0,
         }
     }
 
@@ -137,31 +148,35 @@ impl Nscc {
         self.window
     }
 
-    fn bound(&mut self) {
-        self.window = self.window.min(self.most).max(self.mss);
+    /// The greatest window.
+    fn most(&self) -> f64 {
+        self.config.most * self.rate * self.base
     }
 
-    fn has_passed(&self, since: Time, now: Time, seconds: f64) -> bool {
-        now.saturating_since(since).as_secs_f64() >= seconds
+    fn bound(&mut self) {
+        self.window = self.window.min(self.most()).max(self.mss);
     }
 
     fn average_in(&mut self, sample: f64) {
         self.average += WEIGHT * (sample - self.average);
     }
 
-    /// At the end of a period; whether the window was measured anew.
-    fn adapt(&mut self, now: Time, delay: f64, flight: f64) -> bool {
+    /// Whether this answer has no effect of its own: it is of what was in flight when the window was measured again, or that happens now.
+    fn adapt(&mut self, now: Time, delay: f64, flight: f64, is_bad: bool) -> bool {
         let (end, arrived, lost) = self.period;
-        if now < end {
-            return false;
+        let mut adapts = is_bad && self.ignored > 0.0;
+        if !adapts && now > end {
+            let gate = self.most() / f64::from(2_u32.saturating_pow(self.config.gate_rounds));
+            adapts = end > Time::ZERO && (lost || delay > 4.0 * self.target) && arrived < gate;
+            if adapts {
+                (self.window, self.ignored) = (arrived.max(self.mss), flight);
+            }
+            let length = Span::from_ps(((self.base + self.target) * 1e12) as u64);
+            self.period = (now + length, 0.0, lost && !adapts);
         }
-        let gate = self.most / f64::from(2_u32.saturating_pow(self.config.gate_rounds));
-        let adapts = end > Time::ZERO && (lost || delay > 4.0 * self.target) && arrived < gate && arrived < self.window;
         if adapts {
-            (self.window, self.ignored) = (arrived.max(self.mss), flight);
+            self.counted = (0.0, 0.0);
         }
-        let length = Span::from_ps(((self.base + self.target) * 1e12) as u64);
-        self.period = (now + length, 0.0, lost && !adapts);
         adapts
     }
 
@@ -169,80 +184,68 @@ impl Nscc {
         let sample = if !marked && delay > self.target { self.base / 4.0 } else { delay };
         self.average_in(sample);
         self.period.1 += bytes;
+        self.counted.1 += bytes;
         self.ignored -= bytes;
-        if self.adapt(now, delay, flight) || marked && self.ignored > 0.0 {
+        if self.adapt(now, delay, flight, marked) {
             return;
         }
-        if !self.fast_increase(bytes, delay, marked) {
-            self.count(now, bytes, delay, marked);
-        }
-        self.fulfil(now);
-    }
-
-    fn fast_increase(&mut self, bytes: f64, delay: f64, marked: bool) -> bool {
-        let is_empty = delay < EMPTY && !marked;
-        if !is_empty {
-            self.fast = (0.0, false);
-            return false;
-        }
-        self.fast.0 += bytes;
-        self.fast.1 |= self.fast.0 > self.window;
-        if self.fast.1 {
-            self.window += 0.25 * self.scale * bytes;
-            self.bound();
-        }
-        self.fast.1
-    }
-
-    fn count(&mut self, now: Time, bytes: f64, delay: f64, marked: bool) {
-        let step = self.mss * self.scale;
-        self.counted.1 += bytes;
         match (marked, delay >= self.target) {
-            (false, true) => self.counted.0 += 5.0 * step * bytes,
-            (false, false) => {
-                let slope = 4.0 * step * (self.target / REFERENCE.1) / self.target;
-                self.counted.0 += slope * (self.target - delay) * bytes;
-            }
+            (false, true) => self.counted.0 += 5.0 * self.step * bytes,
+            (false, false) => self.increase(bytes, delay),
             (true, true) => self.decrease(now),
             (true, false) => {}
+        }
+        self.bound();
+        if self.counted.1 > FULFIL * self.mss || seconds(self.grown, now) > self.network {
+            self.fulfil(now);
+        }
+    }
+
+    /// Data arrives early and without a mark.
+    fn increase(&mut self, bytes: f64, delay: f64) {
+        let counted = if delay < EMPTY { self.fast.0 + bytes } else { 0.0 };
+        self.fast = (counted, counted > self.window || self.fast.1 && delay < EMPTY);
+        if self.fast.1 {
+            self.window += 0.25 * self.scale * bytes;
+        } else {
+            let slope = 4.0 * self.step * (self.target / REFERENCE.1) / self.target;
+            self.counted.0 += slope * (self.target - delay) * bytes;
         }
     }
 
     fn decrease(&mut self, now: Time) {
-        let is_due = self.decreased.is_none_or(|at| self.has_passed(at, now, self.base));
-        if is_due && self.average > self.target {
+        self.fast = (0.0, false);
+        if self.average > self.target && seconds(self.decreased, now) > self.base {
             let factor = 1.0 - self.config.gamma * (self.average - self.target) / self.average;
             self.window *= factor.max(0.5);
-            self.decreased = Some(now);
-            self.bound();
+            self.decreased = now;
         }
     }
 
     fn fulfil(&mut self, now: Time) {
-        if self.counted.1 < FULFIL * self.mss && !self.has_passed(self.fulfilled, now, self.base) {
-            return;
-        }
         self.window += self.counted.0 / self.window;
-        if self.has_passed(self.grown, now, self.base) {
-            self.window += 0.15 * self.mss * self.scale;
+        if seconds(self.grown, now) >= self.network {
+            self.window += 0.15 * self.step;
             self.grown = now;
         }
-        (self.counted, self.fulfilled) = ((0.0, 0.0), now);
+        self.counted = (0.0, 0.0);
         self.bound();
     }
 
-    /// A packet did not arrive.
-    fn on_loss(&mut self, now: Time, bytes: f64, delay: f64, flight: f64) {
+    /// A packet did not arrive. It is spared if its loss leaves the window as it is.
+    fn on_loss(&mut self, now: Time, bytes: f64, flight: f64, is_spared: bool) {
+        self.average_in(self.network);
         self.period.2 = true;
-        if self.ignored > 0.0 {
-            self.ignored -= bytes;
-            return;
-        }
-        if !self.adapt(now, delay, flight) {
+        self.ignored -= bytes;
+        if !self.adapt(now, 0.0, flight + bytes, true) && !is_spared {
             self.window -= bytes;
             self.bound();
         }
     }
+}
+
+fn seconds(since: Time, now: Time) -> f64 {
+    now.saturating_since(since).as_secs_f64()
 }
 
 impl CongestionControl for Nscc {
@@ -254,15 +257,19 @@ impl CongestionControl for Nscc {
     }
 
     fn on_answer(&mut self, now: Time, answer: &Answer<'_>) {
-        let delay = (answer.rtt.as_secs_f64() - self.base).max(0.0);
-        let (bytes, flight) = (answer.bytes.count() as f64, answer.flight.count() as f64);
+        let rtt = answer.rtt.as_secs_f64();
+        self.base = self.base.min(rtt);
+        self.late += answer.bytes.count() as f64;
+        let flight = answer.flight.count() as f64;
         match answer.outcome {
-            Outcome::Arrived => self.on_arrival(now, bytes, delay, answer.marked, flight),
-            Outcome::Trimmed { at_last_hop: true } if self.config.spares_last_hop => {}
-            Outcome::Trimmed { .. } | Outcome::Refused => {
-                self.average_in(self.base);
-                self.on_loss(now, self.mss, delay, flight);
+            Outcome::Arrived => {
+                let bytes = std::mem::take(&mut self.late);
+                self.on_arrival(now, bytes, rtt - self.base, answer.marked, flight);
             }
+            Outcome::Trimmed { at_last_hop } => {
+                self.on_loss(now, self.mss, flight, at_last_hop && self.config.spares_last_hop);
+            }
+            Outcome::Refused => self.on_loss(now, self.mss, flight, false),
         }
     }
 
@@ -283,16 +290,18 @@ impl CongestionControl for Nscc {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp;
     use crate::units::Rate;
 
     /// The reference network: a = 1, BDP 150 kB, Q = 9 us.
+    const PATH: Path = Path {
+        line_rate: Rate::from_gbit_per_s(100),
+        round_trip: Span::from_us(12),
+        packet: (Bytes::new(4000), Bytes::new(4000)),
+    };
+
     fn nscc() -> Nscc {
-        let path = Path {
-            line_rate: Rate::from_gbit_per_s(100),
-            round_trip: Span::from_us(12),
-            packet: (Bytes::new(4000), Bytes::new(4000)),
-        };
-        Nscc::new(NsccConfig::default(), path)
+        Nscc::new(NsccConfig::default(), PATH)
     }
 
     /// A packet of 4000 B arrives, `delay_ns` above the empty round trip.
@@ -300,7 +309,7 @@ mod tests {
         let answer = Answer {
             number: 0,
             next: 0,
-            bytes: Bytes::new(4000),
+            bytes: Bytes::new(if outcome == Outcome::Arrived { 4000 } else { 0 }),
             outcome,
             marked,
             rtt: Span::from_ns(12_000 + delay_ns),
@@ -316,14 +325,22 @@ mod tests {
     }
 
     #[test]
+    fn it_starts_with_a_window_that_is_given() {
+        let connection =
+            tcp::Config { segment_bytes: Bytes::new(4000), initial_window_segments: 20, ..tcp::Config::default() };
+        let setup = Setup { path: PATH, ..Setup::plain(&connection) };
+        assert_eq!(NsccConfig::default().make(setup).window(), 80_000.0);
+    }
+
+    #[test]
     fn without_marks_the_window_grows_in_proportion_to_what_is_left_of_the_target() {
         for (delay_ns, gain) in [(3000, 4.0 * 4000.0 * 0.75 / 9.0 * 6.0), (9001, 5.0 * 4000.0)] {
             let mut nscc = Nscc { window: 100_000.0, grown: Time::ZERO, ..nscc() };
-            for place in 0..8 {
+            for place in 0..9 {
                 tell(&mut nscc, 1 + place, delay_ns, false, Outcome::Arrived);
             }
-            // 8 packets of 4000 B, divided by the window.
-            let expected = 100_000.0 + gain * 32_000.0 / 100_000.0;
+            // More than 8 packets of 4000 B, divided by the window.
+            let expected = 100_000.0 + gain * 36_000.0 / 100_000.0;
             assert!((nscc.window() - expected).abs() < 1e-6, "{} {expected}", nscc.window());
         }
     }
@@ -331,7 +348,7 @@ mod tests {
     #[test]
     fn marks_with_a_long_delay_take_their_share_once_in_a_round_trip() {
         let mut nscc = Nscc { average: 18e-6, window: 100_000.0, ..nscc() };
-        tell(&mut nscc, 12_000, 18_000, true, Outcome::Arrived);
+        tell(&mut nscc, 12_001, 18_000, true, Outcome::Arrived);
         // 1 - 0.8 (18 - 9) / 18, and 0.15 m once in a round trip.
         assert!((nscc.window() - 60_000.0 - 600.0).abs() < 1e-6, "{}", nscc.window());
         tell(&mut nscc, 13_000, 18_000, true, Outcome::Arrived);
@@ -360,11 +377,31 @@ mod tests {
             tell(&mut nscc, at, 20_000, true, Outcome::Arrived);
         }
         tell(&mut nscc, 10_000, 20_000, false, Outcome::Trimmed { at_last_hop: false });
-        tell(&mut nscc, 22_000, 20_000, true, Outcome::Arrived);
+        tell(&mut nscc, 22_001, 20_000, true, Outcome::Arrived);
         assert_eq!(nscc.window(), 12_000.0, "three packets, the one at the end counted");
         let before = nscc.window();
         tell(&mut nscc, 22_100, 20_000, false, Outcome::Trimmed { at_last_hop: false });
         assert_eq!(nscc.window(), before, "it was in flight");
+    }
+
+    #[test]
+    fn the_least_round_trip_is_that_of_the_empty_path() {
+        let mut nscc = nscc();
+        let answer = |rtt_us| Answer {
+            number: 0,
+            next: 0,
+            bytes: Bytes::new(4000),
+            outcome: Outcome::Arrived,
+            marked: true,
+            rtt: Span::from_us(rtt_us),
+            flight: Bytes::ZERO,
+            hops: &[],
+        };
+        nscc.on_answer(Time::ZERO + Span::from_us(1), &answer(4));
+        assert_eq!(nscc.window(), 75_000.0, "1.5 x 4 us x 100 Gbit/s");
+        nscc.on_answer(Time::ZERO + Span::from_us(2), &answer(84));
+        assert!((nscc.average - 1e-6).abs() < 1e-12, "80 us above 4 us, by 1/80");
+        assert_eq!(nscc.target, 9e-6);
     }
 
     #[test]
@@ -376,6 +413,24 @@ mod tests {
             windows.push(nscc.window());
         }
         assert_eq!(windows, [8000.0, 8000.0, 9000.0, 10_000.0]);
+    }
+
+    #[test]
+    fn data_that_arrived_as_the_answer_to_a_cut_packet_says_counts_with_the_next_arrival() {
+        let mut nscc = Nscc { period: (Time::NEVER, 0.0, false), ..nscc() };
+        let answer = Answer {
+            number: 0,
+            next: 0,
+            bytes: Bytes::new(4000),
+            outcome: Outcome::Trimmed { at_last_hop: true },
+            marked: false,
+            rtt: Span::from_us(15),
+            flight: Bytes::new(100_000),
+            hops: &[],
+        };
+        nscc.on_answer(Time::ZERO + Span::from_ns(1), &answer);
+        tell(&mut nscc, 2, 3000, false, Outcome::Arrived);
+        assert_eq!((nscc.period.1, nscc.late), (8000.0, 0.0));
     }
 
     #[test]

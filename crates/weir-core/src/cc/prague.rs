@@ -1,5 +1,6 @@
 //! Prague: DCTCP for the Internet.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::dctcp::{LEAST, MarkedShare};
@@ -15,12 +16,11 @@ use crate::tcp::{self, EcnSupport};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Settings of [`Prague`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PragueConfig {
     /// g: weight of the last round in the average share of marks.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0, max = 1.0)))]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub gain: f64,
     /// What a round trip counts as at least, once it is independent of round-trip times.
     pub virtual_rtt_ps: Span,

@@ -1,5 +1,6 @@
 //! Reno: slow start and congestion avoidance.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::slow_start::Growth;
@@ -7,8 +8,7 @@ use crate::cc::{Acked, Allowance, CongestionControl, SenderEvent, Settings, Setu
 use crate::units::{Bytes, Time};
 
 /// Settings of [`Reno`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenoConfig {
     /// What ends the first slow start: a loss or a mark, or round-trip times that grow, too (`hystart++`, RFC 9406).

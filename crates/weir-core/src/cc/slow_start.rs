@@ -1,13 +1,13 @@
 //! Slow start, and HyStart++, which ends it before queues overflow.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::Acked;
 use crate::units::{Bytes, Span};
 
 /// What ends the first slow start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SlowStart {
     /// A loss or a mark.
     ///
@@ -103,13 +103,13 @@ impl Growth {
         self.limit = LIMIT_AFTER_TIMEOUT;
     }
 
-    /// Slow start begins anew after a pause, with nothing to send again.
+    /// Slow start begins again after a pause, with nothing to send again.
     pub(super) fn on_long_idle(&mut self) {
         self.limit = LIMIT;
     }
 }
 
-/// What the round-trip times of a round say beside those of the round before.
+/// What the round-trip times of a round say, compared with those of the round before.
 ///
 /// Source: RFC 9406, 4.2.
 #[derive(Clone, Copy, Debug, Default)]

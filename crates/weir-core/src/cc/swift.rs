@@ -1,5 +1,6 @@
 //! Swift: the window follows the round-trip time towards a target that grows with the hops and shrinks with the window.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::{Allowance, Cause, CongestionControl, Metrics, Needs, Pace, SenderEvent, Settings, Setup};
@@ -7,8 +8,7 @@ use crate::error::SpecError;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Settings of [`Swift`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SwiftConfig {
     /// Target of the round-trip time of a connection without hops and with a large window.
@@ -18,21 +18,21 @@ pub struct SwiftConfig {
     /// Hops of the path, one way.
     pub hops: u32,
     /// Segments that the window grows by in a round-trip time.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0)))]
+    #[schemars(range(min = 0.0))]
     pub additive: f64,
     /// How much of the excess of the round-trip time over the target a decrease takes.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0, max = 1.0)))]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub beta: f64,
     /// The most that a decrease takes.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0, max = 1.0)))]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub max_decrease: f64,
     /// What the target grows by for the smallest windows.
     pub scaling_range_ps: Span,
     /// Window, in segments, at and below which the target has grown by all of it; and that from which on by nothing.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0)))]
+    #[schemars(range(min = 0.0))]
     pub scaling_least: f64,
     /// See the one before.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0)))]
+    #[schemars(range(min = 0.0))]
     pub scaling_most: f64,
     /// Timeouts in a row from which on the window is the least.
     pub reset_after: u32,

@@ -1,5 +1,6 @@
 //! TIMELY: the rate follows the gradient of the round-trip time.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::{Allowance, Cause, CongestionControl, Metrics, Needs, Pace, SenderEvent, Settings, Setup};
@@ -7,8 +8,7 @@ use crate::error::SpecError;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Settings of [`Timely`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimelyConfig {
     /// Rate of a connection that starts, and the greatest.
@@ -24,10 +24,10 @@ pub struct TimelyConfig {
     /// Step of an increase.
     pub delta_bps: Rate,
     /// Weight of the newest difference in the average of differences.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0, max = 1.0)))]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub gain: f64,
     /// How much of the gradient, or of the excess over `t_high`, a decrease takes.
-    #[cfg_attr(feature = "schema", schemars(range(min = 0.0, max = 1.0)))]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub beta: f64,
     /// Increases in a row by the gradient after which steps are five times as long.
     pub hai_after: u32,

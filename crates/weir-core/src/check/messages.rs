@@ -64,15 +64,24 @@ fn check(messages: &Messages, topology: &Topology) -> Result<(), SpecError> {
     if messages.rows == 0 {
         return Err(SpecError::new("/rows", "at least 1 row is kept (got 0)"));
     }
-    match &messages.arrivals {
-        Arrivals::Listed { list } => check_list(list, topology).map_err(|error| error.under("/arrivals/list")),
+    check_arrivals(&messages.arrivals, topology).map_err(|error| error.under("/arrivals"))?;
+    if !messages.has_ends() && messages.pairs().is_empty() {
+        let message = "messages without a transport are frames of flows from one host to another (got 0 pairs)";
+        return Err(SpecError::new("/arrivals", message));
+    }
+    Ok(())
+}
+
+fn check_arrivals(arrivals: &Arrivals, topology: &Topology) -> Result<(), SpecError> {
+    match arrivals {
+        Arrivals::Listed { list } => check_list(list, topology).map_err(|error| error.under("/list")),
         Arrivals::Chained { tasks, rounds, .. } => {
-            check_tasks(tasks, topology).map_err(|error| error.under("/arrivals/tasks"))?;
+            check_tasks(tasks, topology).map_err(|error| error.under("/tasks"))?;
             let mut before = 0;
             for (i, &(end, _)) in rounds.iter().enumerate() {
                 if end <= before || end as usize > tasks.len() {
                     let message = format!("rounds end in order, after {before} and by {} (got {end})", tasks.len());
-                    return Err(SpecError::new(format!("/arrivals/rounds/{i}/0"), message));
+                    return Err(SpecError::new(format!("/rounds/{i}/0"), message));
                 }
                 before = end;
             }
@@ -81,12 +90,12 @@ fn check(messages: &Messages, topology: &Topology) -> Result<(), SpecError> {
         Arrivals::Drawn { hosts, sources, sizes } => {
             for (i, list) in hosts.iter().enumerate() {
                 for (j, &host) in list.iter().enumerate() {
-                    check_host(host, topology).map_err(|error| error.under(format!("/arrivals/hosts/{i}/{j}")))?;
+                    check_host(host, topology).map_err(|error| error.under(format!("/hosts/{i}/{j}")))?;
                 }
             }
-            check_sizes(sizes).map_err(|error| error.under("/arrivals/sizes"))?;
+            check_sizes(sizes).map_err(|error| error.under("/sizes"))?;
             for (i, source) in sources.iter().enumerate() {
-                check_source(source, hosts).map_err(|error| error.under(format!("/arrivals/sources/{i}")))?;
+                check_source(source, hosts).map_err(|error| error.under(format!("/sources/{i}")))?;
             }
             Ok(())
         }

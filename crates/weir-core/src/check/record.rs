@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{MAX_CAPTURE, MAX_LEAVING_ROWS, MAX_ROWS, check_host, check_port};
+use super::{MAX_CAPTURE, MAX_ROWS, check_host, check_port};
 use crate::cc;
 use crate::error::SpecError;
 use crate::network::Topology;
@@ -10,15 +10,14 @@ use crate::spec::{Capture, LevelProbe, Record, Source, Spec, StreamProbe};
 use crate::units::{Bytes, Span, Time};
 
 pub(super) fn check_record(record: &Record, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
-    let mut rows: [u64; 2] = [0, 0];
-    let mut check = |leaves: bool, every: Span, series: u64, at: String| {
+    let mut rows: u64 = 0;
+    let mut check = |every: Span, series: u64, at: String| {
         if every == Span::ZERO {
             return Err(SpecError::new(format!("{at}/every_ps"), "an interval is longer than 0 s"));
         }
-        let (rows, most) = (&mut rows[usize::from(leaves)], if leaves { MAX_LEAVING_ROWS } else { MAX_ROWS });
-        *rows = rows.saturating_add(spec.run.duration_ps.ps().div_ceil(every.ps()).saturating_mul(series));
-        if *rows > most {
-            let message = format!("{rows} or more rows would be recorded; at most {most}: take longer intervals");
+        rows = rows.saturating_add(spec.run.duration_ps.ps().div_ceil(every.ps()).saturating_mul(series));
+        if rows > MAX_ROWS {
+            let message = format!("{rows} or more rows would be recorded; at most {MAX_ROWS}: take longer intervals");
             return Err(SpecError::new(format!("{at}/every_ps"), message));
         }
         Ok(())
@@ -31,7 +30,7 @@ pub(super) fn check_record(record: &Record, spec: &Spec, topology: &Topology) ->
             let name = &topology.ports[probe.port as usize].name;
             return Err(SpecError::new(format!("{at}/port"), format!("port '{name}' is recorded twice")));
         }
-        check(true, probe.every_ps, 1, at)?;
+        check(probe.every_ps, 1, at)?;
     }
     let lists = [("traffic", &record.traffic), ("flows", &record.flows), ("connections", &record.connections)];
     for (list, probes) in lists {
@@ -51,7 +50,7 @@ pub(super) fn check_record(record: &Record, spec: &Spec, topology: &Topology) ->
                 "connections" => group.tcp.as_ref().map_or(0, |tcp| tcp.list.len() as u64),
                 _ => 1,
             };
-            check(true, probe.every_ps, series, at)?;
+            check(probe.every_ps, series, at)?;
         }
     }
     check_streams(&record.probe_streams, spec)?;
@@ -67,7 +66,7 @@ pub(super) fn check_record(record: &Record, spec: &Spec, topology: &Topology) ->
             return Err(SpecError::new(format!("{at}/host"), format!("host '{name}' is recorded twice")));
         }
         let sources = spec.traffic.iter().flat_map(|group| &group.sources);
-        check(false, probe.every_ps, sources.filter(|source| source.from == probe.host).map(Source::flows).sum(), at)?;
+        check(probe.every_ps, sources.filter(|source| source.from == probe.host).map(Source::flows).sum(), at)?;
     }
     let mut ports = BTreeSet::new();
     for (i, probe) in record.queue_levels.iter().enumerate() {

@@ -67,7 +67,7 @@ impl Quantity {
 pub enum Ending {
     /// The range is as narrow as was asked.
     Resolution,
-    /// What lies beside the grey region is: that is the range.
+    /// What lies next to the grey region is: that is the range.
     GreyRegion,
     /// The greatest rate is not too high: the range is open above.
     AboveMost,
@@ -99,4 +99,11 @@ pub struct Log {
     pub trains: Vec<TrainRow>,
     /// Measurements.
     pub estimates: Vec<EstimateRow>,
+}
+
+impl Log {
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.trains.len() + self.estimates.len()
+    }
 }

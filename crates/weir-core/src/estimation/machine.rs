@@ -116,7 +116,12 @@ impl Estimation {
         }
     }
 
-    /// What was written down.
+    /// What was written down since it was taken last.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Takes that.
     pub fn take_log(&mut self) -> Log {
         std::mem::take(&mut self.log)
     }

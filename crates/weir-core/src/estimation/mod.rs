@@ -19,6 +19,7 @@ mod pathload;
 mod search;
 mod trend;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::SpecError;
@@ -33,15 +34,15 @@ pub use search::{Next, RateSearch};
 pub use trend::{Trend, Verdict, trend};
 
 /// Settings of both ends, as they cross the boundary.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ProberConfig"))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ProberConfig")]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What is estimated, and how.
     pub method: Method,
     /// Length of the longest frames.
     pub frame_bytes: Bytes,
-    /// What a frame takes on the link of the sender beside its bytes.
+    /// What a frame takes on the link of the sender besides its bytes.
     pub framing_bytes: Bytes,
     /// Rate of that link.
     pub link_bps: Rate,
@@ -50,8 +51,7 @@ pub struct Config {
 }
 
 /// How it is estimated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Method {
     /// The range of the available bandwidth: fleets of streams of constant rates, of which those above it see their

@@ -21,7 +21,7 @@ pub struct RateSearch {
     most: f64,
     /// Width of the range at which it ends.
     resolution: f64,
-    /// The same of what lies beside the grey region.
+    /// The same of what lies next to the grey region.
     grey_resolution: f64,
     unusable: u32,
 }

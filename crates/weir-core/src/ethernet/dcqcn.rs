@@ -124,10 +124,14 @@ impl Limiter {
 
     /// The timer of an adapter cuts the rate.
     fn cut_rate(&mut self, now: Time, rules: &Rules, stream: &mut Stream) {
-        let recovery = &mut self.recovery;
         if std::mem::take(&mut self.has_grown) {
-            recovery.target = recovery.rate;
+            self.recovery.target = self.recovery.rate;
         }
+        self.decrease(now, rules, stream);
+    }
+
+    fn decrease(&mut self, now: Time, rules: &Rules, stream: &mut Stream) {
+        let recovery = &mut self.recovery;
         recovery.decrease(1.0 - self.alpha / 2.0, &rules.recovery);
         recovery.restart(now, &rules.recovery, stream);
         recovery.restart_bytes(&rules.recovery, stream);
@@ -147,11 +151,8 @@ impl Limiter {
             (self.to_cut, self.to_count) = (true, true);
             return Change::Decreased;
         }
-        let recovery = &mut self.recovery;
-        recovery.target = recovery.rate;
-        recovery.decrease(1.0 - self.alpha / 2.0, &rules.recovery);
-        recovery.restart(now, &rules.recovery, stream);
-        recovery.restart_bytes(&rules.recovery, stream);
+        self.recovery.target = self.recovery.rate;
+        self.decrease(now, rules, stream);
         self.alpha = (1.0 - rules.g) * self.alpha + rules.g;
         self.decay = now + rules.alpha_timer;
         Change::Decreased

@@ -1,6 +1,6 @@
 //! Priority flow control: what its frames say, and how long each class of a transmitter is held. PAUSE is the case of all classes.
 //!
-//! There is a timer for each class. A class that is named with a time above 0 is held, and its timer is set anew, not added to. One that is named with 0
+//! There is a timer for each class. A class that is named with a time above 0 is held, and its timer is set again, not added to. One that is named with 0
 //! may go on. Others stay as they are.
 //!
 //! Source: IEEE 802.1Qbb, clause 36

@@ -1,8 +1,8 @@
 //! The watchdog of flow control: a class that is held for too long is let go, or its frames are dropped, until nobody asks for it any more.
 //!
 //! A switch looks at the class at equal times. A *storm* is there if the class was held at two looks in a row, was asked to stop in between and never to go on; and that
-//! for the detection time, counted in looks. Any other look starts the count anew. The storm is *over* when no frame has asked the class to stop or to go on for
-//! the restoration time; each one starts it anew.
+//! for the detection time, counted in looks. Any other look starts the count again. The storm is *over* when no frame has asked the class to stop or to go on for
+//! the restoration time; each one starts it again.
 //!
 //! Source: SONiC, `pfc_detect_broadcom.lua` and `pfc_restore.lua` (both rules), `pfcwd/main.py` (defaults)
 

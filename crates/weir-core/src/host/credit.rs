@@ -13,10 +13,10 @@ use crate::units::{Bytes, Rate, Time};
 /// A frame may go that misses less than this part of its worth: a third of a line is no whole number of bit/s.
 const PART: i128 = 1_000_000_000;
 
-/// The credit that a frame of worth `whole` needs.
+/// The credit that a frame of worth `whole` needs. Mostly it fits into a word, whose division is much faster.
 #[inline]
 pub fn needed(whole: i128) -> i128 {
-    whole - whole / PART
+    whole - u64::try_from(whole).map_or_else(|_| whole / PART, |word| (word / PART as u64).into())
 }
 
 /// What a limiter may send when it is made, and what it saves at most; of a frame whose worth is the line rate.
@@ -82,8 +82,6 @@ struct Limiter<C: Clock> {
     /// What the frame that waits first takes on the line, or the last one took, and the most that any took; 0 before any.
     tx: u64,
     longest: u64,
-    /// When the credit will be whole; only while gated.
-    due: C::Tick,
     is_gated: bool,
     /// When the change that is entered next happens by itself.
     planned: Time,
@@ -104,9 +102,6 @@ impl<C: Clock> Limiter<C> {
         if let (None, Some(_), Some(initial)) = (before, self.rate, savings.initial) {
             (self.credit, self.owed) = (0, initial);
             self.pay();
-        }
-        if self.is_gated {
-            self.due = self.when_whole(now, savings);
         }
     }
 
@@ -171,10 +166,19 @@ impl<C: Clock> Limiter<C> {
             Some(_) if missing <= 0 => now,
             Some(rate) => {
                 let each = i128::from(rate.bps()) * i128::from(self.tx);
-                let times = (missing + each - 1) / each;
+                let times = div_ceil(missing, each);
                 if times < MOST_TIMES { C::after(now, self.tx * times as u64) } else { C::NEVER }
             }
         }
+    }
+}
+
+/// What is positive divided by what is, rounded up; as [`needed`], mostly by words.
+#[inline]
+fn div_ceil(amount: i128, each: i128) -> i128 {
+    match (u64::try_from(amount), u64::try_from(each)) {
+        (Ok(amount), Ok(each)) => amount.div_ceil(each).into(),
+        _ => (amount + each - 1) / each,
     }
 }
 
@@ -188,6 +192,8 @@ pub struct Limiters<C: Clock> {
     /// By place; [`NONE`] until feedback asked for a limiter.
     of_place: Vec<u32>,
     list: Vec<Limiter<C>>,
+    /// Of each limiter: when its credit will be whole; only while it is gated.
+    dues: Vec<C::Tick>,
     /// Those that wait for credit, and when the first of them has it, at the earliest.
     gated: Vec<u32>,
     next_due: C::Tick,
@@ -198,7 +204,8 @@ const NONE: u32 = u32::MAX;
 impl<C: Clock> Limiters<C> {
     /// None yet, for so many places.
     pub fn new(how: Manner<C>, places: usize) -> Limiters<C> {
-        Limiters { how, of_place: vec![NONE; places], list: Vec::new(), gated: Vec::new(), next_due: C::NEVER }
+        let of_place = vec![NONE; places];
+        Limiters { how, of_place, list: Vec::new(), dues: Vec::new(), gated: Vec::new(), next_due: C::NEVER }
     }
 
     /// The number of the limiter of `place`, in the order in which they were made; `None` if there never was one.
@@ -245,15 +252,22 @@ impl<C: Clock> Limiters<C> {
     }
 
     fn admit_limited(&mut self, now: C::Tick, number: usize, tx: u64) -> bool {
-        let (limiter, savings) = (&mut self.list[number], &self.how.savings);
-        if limiter.may_send(now, tx, savings) {
+        let limiter = &mut self.list[number];
+        if limiter.may_send(now, tx, &self.how.savings) {
             return true;
         }
         limiter.is_gated = true;
-        limiter.due = limiter.when_whole(now, savings);
-        self.next_due = self.next_due.min(limiter.due);
+        self.expect(now, number);
         self.gated.push(number as u32);
         false
+    }
+
+    /// Works out when a gated limiter is due.
+    #[inline]
+    fn expect(&mut self, now: C::Tick, number: usize) {
+        let due = self.list[number].when_whole(now, &self.how.savings);
+        self.dues[number] = due;
+        self.next_due = self.next_due.min(due);
     }
 
     /// Opens the limiters that have a whole frame's worth; `opened` receives their places.
@@ -263,13 +277,14 @@ impl<C: Clock> Limiters<C> {
             return;
         }
         let mut next_due = C::NEVER;
-        let (list, savings) = (&mut self.list, &self.how.savings);
+        let (list, dues, savings) = (&mut self.list, &self.dues, &self.how.savings);
         self.gated.retain(|&number| {
-            let limiter = &mut list[number as usize];
-            if limiter.due > now {
-                next_due = next_due.min(limiter.due);
+            let due = dues[number as usize];
+            if due > now {
+                next_due = next_due.min(due);
                 return true;
             }
+            let limiter = &mut list[number as usize];
             limiter.is_gated = false;
             limiter.accrue(now, savings);
             opened(limiter.place);
@@ -293,7 +308,7 @@ impl<C: Clock> Limiters<C> {
         limiter.spend(now, tx, how);
         limiter.point.advance(how.clock.time(now), &how.rules);
         limiter.point.on_sent(how.clock.time(now), size, &how.rules);
-        limiter.settle(now, &how.savings);
+        self.settle(now, place);
     }
 
     /// Feedback of the congestion point `cause` about frames to `place` takes effect. The first that asks for less makes a limiter, with two
@@ -322,11 +337,11 @@ impl<C: Clock> Limiters<C> {
                 at: now,
                 tx: 0,
                 longest: 0,
-                due: C::NEVER,
                 is_gated: false,
                 planned: Time::NEVER,
                 chance: cost,
             });
+            self.dues.push(C::NEVER);
         }
         let limiter = &mut self.list[self.of_place[place as usize] as usize];
         let change = limiter.point.on_feedback(self.how.clock.time(now), feedback, &self.how.rules);
@@ -349,7 +364,7 @@ impl<C: Clock> Limiters<C> {
         let limiter = &mut self.list[number];
         limiter.settle(now, &self.how.savings);
         if limiter.is_gated {
-            self.next_due = self.next_due.min(limiter.due);
+            self.expect(now, number);
         }
     }
 

@@ -102,7 +102,7 @@ impl<C: Clock> Occupancy<C> {
         self.most
     }
 
-    /// The same; the most is looked for anew from what was settled on.
+    /// The same; the most is looked for again from what was settled on.
     pub fn restart_most(&mut self) -> u64 {
         std::mem::take(&mut self.most)
     }

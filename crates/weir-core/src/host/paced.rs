@@ -24,7 +24,7 @@ struct Limiter {
 }
 
 impl Limiter {
-    /// Asks anew what may be sent.
+    /// Asks again what may be sent.
     #[inline]
     fn ask(&mut self) {
         self.allowance = self.point.allowance();

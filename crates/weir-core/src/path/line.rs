@@ -18,7 +18,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use self::parts::{Chance, Cross, Item, Jitter, Leaving, Schedule, delays, positive, rates};
 use super::loss::Loss;
 use super::spec::LineSpec;
-use crate::queue::{Counters, Label, Labeled, Lane as PortLane, Limit, Offer, Port};
+use crate::queue::{Counters, Label, Labeled, Lane as PortLane, Limit, Managements, Offer, Port};
 use crate::rng::Seed;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -80,7 +80,7 @@ pub struct LineCounters {
 }
 
 /// One direction of a path. `H` names a frame of the caller's.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Line<H> {
     loss: Loss,
     duplicate: Chance,
@@ -114,7 +114,7 @@ impl<H: Copy> Line<H> {
         let lane = |(rate, number)| {
             let port = Port::new(rate, spec.framing_bytes, Limit::from(spec.limit));
             let port = match &spec.aqm {
-                Some(aqm) => port.managed(aqm, stream(&format!("queue-{number}"))),
+                Some(aqm) => port.managed(aqm, stream(&format!("queue-{number}")), &Managements::new()),
                 None => port,
             };
             Lane { port, in_service: None }
@@ -319,7 +319,7 @@ impl<H: Copy> Line<H> {
 }
 
 /// A transmitter with its queue.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Lane<H> {
     port: Port<Item<H>>,
     /// What is in transmission, and whether it was marked.

@@ -1,5 +1,6 @@
 //! What is sent over a path, as it crosses the boundary from Python: a bulk transfer, echo requests, or both.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spec::LineSpec;
@@ -13,8 +14,7 @@ use crate::units::{Bytes, Span};
 pub(crate) const MAX_STREAMS: u32 = 4096;
 
 /// A path between two ends, near and far, and what is sent over it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadedPath {
     /// From the near end to the far one.
@@ -28,8 +28,7 @@ pub struct LoadedPath {
 }
 
 /// A part of a path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HopSpec {
     /// From near to far.
@@ -41,8 +40,7 @@ pub struct HopSpec {
 }
 
 /// A bulk transfer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransferSpec {
     /// Whether data goes from near to far.
@@ -56,8 +54,7 @@ pub struct TransferSpec {
 }
 
 /// Echo requests.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeSpec {
     /// Whether requests go from near to far.
@@ -117,7 +114,7 @@ impl LoadedPath {
     }
 }
 
-/// What an IPv4 packet holds beside its header and that of ICMP.
+/// What an IPv4 packet holds besides its header and that of ICMP.
 const MAX_PAYLOAD: Bytes = Bytes::new(65_535 - 28);
 
 fn positive(at: &str, span: Span) -> Result<(), SpecError> {

@@ -1,13 +1,13 @@
 //! Frames lost at random, before or behind a queue: independently, or in bursts.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::SpecError;
 use crate::rng::Stream;
 
 /// How frames are lost at random. Probabilities are per frame.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LossModel {
     /// No frame is.

@@ -1,5 +1,6 @@
 //! One direction of a path as it crosses the boundary from Python: integers, no defaults.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::loss::LossModel;
@@ -14,8 +15,7 @@ pub(crate) const MAX_LANES: u32 = 256;
 
 /// One direction of a path between two ends: frames meet, in this order, loss, duplication, a transmitter with its
 /// queue, delay, jitter and reordering.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LineSpec {
     /// Losses at random, before the queue.
@@ -45,8 +45,7 @@ pub struct LineSpec {
 }
 
 /// How fast a transmitter is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum RateSpec {
     /// Transmission takes no time, and nothing waits.
@@ -60,25 +59,23 @@ pub enum RateSpec {
     Steps {
         /// From when on which rate; ascending, the first at 0.
         steps: Vec<(Time, Rate)>,
-        /// After this time it begins anew. None: the last rate stays.
+        /// After this time it starts again. None: the last rate stays.
         period_ps: Option<Span>,
     },
 }
 
 /// A propagation delay that changes: what counts for a frame is the delay when it leaves its transmitter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DelaySteps {
     /// From when on which delay; ascending, after 0.
     pub steps: Vec<(Time, Span)>,
-    /// After this time it begins anew with the delay of the start. None: the last delay stays.
+    /// After this time it starts again with the delay of the start. None: the last delay stays.
     pub period_ps: Option<Span>,
 }
 
 /// Frames of others, generated where they join and forgotten where they leave.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CrossSpec {
     /// When they come.
@@ -90,8 +87,7 @@ pub struct CrossSpec {
 }
 
 /// Random delay beyond the propagation delay.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum JitterSpec {
     /// None.
@@ -113,8 +109,7 @@ pub enum JitterSpec {
 }
 
 /// Frames that come later than their turn.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReorderSpec {
     /// Probability for each frame.
@@ -166,6 +161,12 @@ impl LineSpec {
         self.delays.check().map_err(|error| error.under("/delays"))?;
         if let Some(aqm) = &self.aqm {
             aqm.check().map_err(|error| error.under("/aqm"))?;
+            if let Aqm::Custom(_) = aqm {
+                return Err(SpecError::new(
+                    "/aqm",
+                    "a management of the program: only ports of a simulated network have one",
+                ));
+            }
             if self.rate == RateSpec::Unlimited {
                 return Err(SpecError::new("/aqm", "nothing waits without a transmitter with a rate"));
             }

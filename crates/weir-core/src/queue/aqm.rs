@@ -1,6 +1,7 @@
 //! What all active queue managements share: the frames that wait under them, and what becomes of these.
 
 pub mod codel;
+pub mod custom;
 pub mod dual_pi2;
 pub mod fq_codel;
 pub mod pie;
@@ -9,6 +10,7 @@ pub mod red;
 use std::collections::VecDeque;
 
 use self::codel::Codel;
+use self::custom::{Management, Managements};
 use self::dual_pi2::DualPi2;
 use self::fq_codel::FqCodel;
 use self::pie::Pie;
@@ -17,6 +19,7 @@ use super::limit::Limit;
 use crate::marking::{Ecn, Marker};
 use crate::rng::Stream;
 use crate::spec;
+use crate::spec::MarkingTime;
 use crate::spec::aqm::Aqm;
 use crate::units::{Bytes, Time};
 
@@ -135,45 +138,60 @@ impl<H: Copy> Backlog<H> {
 }
 
 /// The queues of a port under active queue management.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Managed<H> {
     discipline: Discipline<H>,
     backlog: Backlog<H>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Discipline<H> {
-    DropTail(Fifo<H>),
-    Codel { control: Codel, queue: Fifo<H> },
-    Pie { control: Pie, queue: Fifo<H> },
-    Red { control: Red, queue: Fifo<H> },
-    Threshold { marker: Marker, queue: Fifo<H> },
+    One { queue: Fifo<H>, control: Control },
     FqCodel(FqCodel<H>),
     DualPi2(DualPi2<H>),
 }
 
+/// What manages a single queue.
+#[derive(Debug)]
+enum Control {
+    Nothing,
+    Codel(Codel),
+    Pie(Pie),
+    Red(Red),
+    Threshold(Marker),
+    Custom(Box<dyn Management>),
+}
+
 impl<H: Copy> Managed<H> {
-    pub(super) fn new(aqm: &Aqm, mut stream: Stream) -> Managed<H> {
-        let discipline = match aqm {
-            Aqm::Codel(spec) => Discipline::Codel { control: Codel::new(*spec), queue: Fifo::new() },
-            Aqm::Pie(spec) => Discipline::Pie { control: Pie::new(*spec, stream), queue: Fifo::new() },
-            Aqm::Red(spec) => Discipline::Red { control: Red::new(*spec, stream), queue: Fifo::new() },
-            Aqm::Threshold(spec) => Discipline::Threshold { marker: Marker::new(spec, stream), queue: Fifo::new() },
-            Aqm::FqCodel(spec) => Discipline::FqCodel(FqCodel::new(*spec, stream.next_u64())),
-            Aqm::DualPi2(spec) => Discipline::DualPi2(DualPi2::new(*spec)),
+    /// Of what the program has, `others`, the plan has made each once.
+    pub(super) fn new(aqm: &Aqm, mut stream: Stream, others: &Managements) -> Managed<H> {
+        let control = match aqm {
+            Aqm::Codel(spec) => Control::Codel(Codel::new(*spec)),
+            Aqm::Pie(spec) => Control::Pie(Pie::new(*spec, stream)),
+            Aqm::Red(spec) => Control::Red(Red::new(*spec, stream)),
+            Aqm::Threshold(spec) => Control::Threshold(Marker::new(spec, stream)),
+            Aqm::FqCodel(spec) => return Managed::by(Discipline::FqCodel(FqCodel::new(*spec, stream.next_u64()))),
+            Aqm::DualPi2(spec) => return Managed::by(Discipline::DualPi2(DualPi2::new(*spec))),
+            Aqm::Custom(custom) => {
+                Control::Custom(others.make(custom, stream).expect("the program has it, and it takes its settings"))
+            }
         };
+        Managed::by(Discipline::One { queue: Fifo::new(), control })
+    }
+
+    fn by(discipline: Discipline<H>) -> Managed<H> {
         Managed { discipline, backlog: Backlog::new() }
     }
 
     /// The queue of a class.
-    pub(super) fn of(discipline: &spec::Discipline, stream: Stream) -> Managed<H> {
+    pub(super) fn of(discipline: &spec::Discipline, stream: Stream, others: &Managements) -> Managed<H> {
         match discipline {
             spec::Discipline::DropTail { marking: Some(marking), .. } => {
-                Managed::new(&Aqm::Threshold(*marking), stream)
+                Managed::new(&Aqm::Threshold(*marking), stream, others)
             }
-            spec::Discipline::Managed { aqm, .. } => Managed::new(aqm, stream),
+            spec::Discipline::Managed { aqm, .. } => Managed::new(aqm, stream, others),
             spec::Discipline::DropTail { marking: None, .. } | spec::Discipline::Classes(_) => {
-                Managed { discipline: Discipline::DropTail(Fifo::new()), backlog: Backlog::new() }
+                Managed::by(Discipline::One { queue: Fifo::new(), control: Control::Nothing })
             }
         }
     }
@@ -192,26 +210,20 @@ impl<H: Copy> Managed<H> {
                 }
             }
             _ if !has_room => backlog.drop_full(&frame),
-            Discipline::DropTail(queue) | Discipline::Codel { queue, .. } => {
+            Discipline::One { queue, control } => {
+                let admitted = match control {
+                    Control::Pie(pie) => pie.admit(frame, backlog),
+                    Control::Red(red) => red.admit(frame, backlog),
+                    Control::Custom(custom) => custom::admit(custom.as_mut(), frame, backlog),
+                    Control::Nothing | Control::Codel(_) | Control::Threshold(_) => Some(frame),
+                };
+                let Some(mut frame) = admitted else { return };
                 backlog.enter(&frame);
+                if let Control::Threshold(marker) = control {
+                    let strikes = !serves && marker.on_frame(MarkingTime::Arrival, Bytes::new(backlog.bytes));
+                    frame.marked = strikes && frame.label.ecn.is_capable();
+                }
                 queue.push(frame);
-            }
-            Discipline::Pie { control, queue } => {
-                if let Some(frame) = control.admit(frame, backlog) {
-                    backlog.enter(&frame);
-                    queue.push(frame);
-                }
-            }
-            Discipline::Red { control, queue } => {
-                if let Some(frame) = control.admit(frame, backlog) {
-                    backlog.enter(&frame);
-                    queue.push(frame);
-                }
-            }
-            Discipline::Threshold { marker, queue } => {
-                backlog.enter(&frame);
-                let strikes = !serves && marker.on_frame(Bytes::new(backlog.bytes));
-                queue.push(Waiting { marked: strikes && frame.label.ecn.is_capable(), ..frame });
             }
             Discipline::DualPi2(dual) => {
                 backlog.enter(&frame);
@@ -227,7 +239,7 @@ impl<H: Copy> Managed<H> {
 
     /// Takes the last frame that waits in plain order, if `may` says so.
     pub(super) fn take_last(&mut self, may: impl Fn(&Waiting<H>) -> bool) -> Option<Waiting<H>> {
-        let (Discipline::DropTail(queue) | Discipline::Threshold { queue, .. }) = &mut self.discipline else {
+        let Discipline::One { queue, control: Control::Nothing | Control::Threshold(_) } = &mut self.discipline else {
             return None;
         };
         queue.frames.back().filter(|frame| may(frame))?;
@@ -241,23 +253,28 @@ impl<H: Copy> Managed<H> {
     /// The next frame, if any waits.
     pub(super) fn dequeue(&mut self, now: Time) -> Option<Waiting<H>> {
         let backlog = &mut self.backlog;
-        match &mut self.discipline {
-            Discipline::Codel { control, queue } => control.dequeue(now, queue, backlog),
-            Discipline::Pie { control, queue } => {
-                control.update_until(now, backlog);
-                let frame = backlog.take(queue)?;
-                control.on_departure(now, &frame, backlog);
-                Some(frame)
-            }
-            Discipline::Red { control, queue } => {
-                let frame = backlog.take(queue)?;
-                control.on_departure(now, backlog.bytes);
-                Some(frame)
-            }
-            Discipline::DropTail(queue) | Discipline::Threshold { queue, .. } => backlog.take(queue),
-            Discipline::FqCodel(fq) => fq.dequeue(now, backlog),
-            Discipline::DualPi2(dual) => dual.dequeue(now, backlog),
+        let (queue, control) = match &mut self.discipline {
+            Discipline::FqCodel(fq) => return fq.dequeue(now, backlog),
+            Discipline::DualPi2(dual) => return dual.dequeue(now, backlog),
+            Discipline::One { queue, control } => (queue, control),
+        };
+        match control {
+            Control::Codel(codel) => return codel.dequeue(now, queue, backlog),
+            Control::Custom(custom) => return custom::dequeue(custom.as_mut(), now, queue, backlog),
+            Control::Pie(pie) => pie.update_until(now, backlog),
+            Control::Nothing | Control::Red(_) | Control::Threshold(_) => {}
         }
+        let mut frame = backlog.take(queue)?;
+        match control {
+            Control::Pie(pie) => pie.on_departure(now, &frame, backlog),
+            Control::Red(red) => red.on_departure(now, backlog.bytes),
+            Control::Threshold(marker) => {
+                let strikes = marker.on_frame(MarkingTime::Departure, Bytes::new(backlog.bytes));
+                frame.marked |= strikes && frame.label.ecn.is_capable();
+            }
+            Control::Nothing | Control::Codel(_) | Control::Custom(_) => {}
+        }
+        Some(frame)
     }
 
     pub(super) fn frames(&self) -> u64 {
@@ -285,11 +302,7 @@ impl<H: Copy> Managed<H> {
             }
         };
         match &mut self.discipline {
-            Discipline::DropTail(queue)
-            | Discipline::Codel { queue, .. }
-            | Discipline::Pie { queue, .. }
-            | Discipline::Red { queue, .. }
-            | Discipline::Threshold { queue, .. } => empty(queue),
+            Discipline::One { queue, .. } => empty(queue),
             Discipline::DualPi2(dual) => dual.queues_mut().into_iter().for_each(empty),
             Discipline::FqCodel(fq) => fq.queues_mut().for_each(empty),
         }
@@ -303,11 +316,7 @@ impl<H: Copy> Managed<H> {
     /// All that waits.
     pub(super) fn waiting(&self) -> impl Iterator<Item = H> + '_ {
         let (some, flows) = match &self.discipline {
-            Discipline::DropTail(queue)
-            | Discipline::Codel { queue, .. }
-            | Discipline::Pie { queue, .. }
-            | Discipline::Red { queue, .. }
-            | Discipline::Threshold { queue, .. } => ([Some(queue), None], None),
+            Discipline::One { queue, .. } => ([Some(queue), None], None),
             Discipline::DualPi2(dual) => (dual.queues().map(Some), None),
             Discipline::FqCodel(fq) => ([None, None], Some(fq.queues())),
         };

@@ -61,6 +61,8 @@ pub struct Buffer {
     ingress: Side,
     egress: Side,
     inputs: Vec<Input>,
+    /// Headroom that is used at all inputs.
+    headroom: u64,
     /// Bytes by input, output and class.
     among: Vec<[u64; 8]>,
 }
@@ -156,11 +158,11 @@ impl Buffer {
             }
         }
         let limit = spec.bytes.count();
-        let left = limit.saturating_sub(spec.committed(headroom).count());
+        let left = spec.left(headroom);
         let (mut ingress, mut egress) = (Side::new(ports), Side::new(ports));
         for pool in &spec.ingress {
             let xon_offset = pool.lossless.as_ref().map(|lossless| lossless.xon_offset_bytes.count());
-            let (size, reserved) = (pool.bytes.map_or(left, Bytes::count), pool.reserved_bytes.count());
+            let (size, reserved) = (pool.bytes.unwrap_or(left).count(), pool.reserved_bytes.count());
             ingress.add(&pool.classes, Pool { size, used: 0, share: pool.share, reserved, xon_offset });
         }
         for pool in &spec.egress {
@@ -168,7 +170,8 @@ impl Buffer {
             egress.add(&pool.classes, Pool { size, used: 0, share: pool.share, reserved, xon_offset: None });
         }
         let among = vec![[0; 8]; ports * ports];
-        Buffer { total: SharedMemory::new(spec.bytes, None), limit, ingress, egress, inputs, among }
+        let total = SharedMemory::new(spec.bytes, None);
+        Buffer { total, limit, ingress, egress, inputs, headroom: 0, among }
     }
 
     /// A frame comes at `now`.
@@ -181,6 +184,7 @@ impl Buffer {
             self.ingress.change(input, class, |held| held + bytes);
         } else if fits && of_input.used[class] + bytes <= of_input.room[class] {
             of_input.used[class] += bytes;
+            self.headroom += bytes;
         } else {
             of_input.counters[class].drops += 1;
             return Entered::Dropped;
@@ -208,6 +212,7 @@ impl Buffer {
         let bytes = size.count();
         let of_headroom = self.inputs[input].used[class].min(bytes);
         self.inputs[input].used[class] -= of_headroom;
+        self.headroom -= of_headroom;
         self.ingress.change(input, class, |held| held - (bytes - of_headroom));
         self.egress.change(output, class, |held| held - bytes);
         let ports = self.egress.queues.len();
@@ -239,6 +244,12 @@ impl Buffer {
         (self.total.level(), most, byte_ps)
     }
 
+    /// What each of its parts holds, in the order of [`Spec::parts`].
+    pub fn levels(&self) -> impl Iterator<Item = u64> + '_ {
+        let pools = self.ingress.pools.iter().chain(&self.egress.pools);
+        [self.total.level().count(), self.headroom].into_iter().chain(pools.map(|pool| pool.used))
+    }
+
     /// What the queues of an input counted.
     pub fn counters(&self, input: usize) -> impl Iterator<Item = (u8, InputCounters)> + '_ {
         (0..).zip(self.inputs[input].counters).filter(|row| row.1 != InputCounters::default())
@@ -258,7 +269,41 @@ impl Buffer {
     }
 }
 
+/// What a part of a buffer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All that waits.
+    Whole,
+    /// The headroom of all inputs.
+    Headroom,
+    /// What is shared of a pool by input.
+    Ingress,
+    /// What is shared of a pool by output.
+    Egress,
+}
+
 impl Spec {
+    /// The parts of the buffer of a switch: what each is, its classes and its size; `headroom` as of [`Spec::committed`]. What is reserved is in no part
+    /// but the whole.
+    pub fn parts<'s>(&'s self, headroom: &[Bytes]) -> Vec<(Part, &'s [u8], Bytes)> {
+        let room = |pool: &'s crate::spec::buffers::IngressPool| {
+            let lossless = pool.lossless.as_ref()?;
+            let each = headroom.iter().map(|needed| lossless.headroom_bytes.unwrap_or(*needed).count());
+            Some(each.fold(0, u64::saturating_add).saturating_mul(pool.classes.len() as u64))
+        };
+        let rooms = self.ingress.iter().filter_map(room).fold(0, u64::saturating_add);
+        let left = self.left(headroom);
+        let ingress = self.ingress.iter().map(|pool| (Part::Ingress, &pool.classes[..], pool.bytes.unwrap_or(left)));
+        let egress = self.egress.iter().map(|pool| (Part::Egress, &pool.classes[..], pool.bytes.unwrap_or(self.bytes)));
+        let whole = [(Part::Whole, &[][..], self.bytes), (Part::Headroom, &[][..], Bytes::new(rooms))];
+        whole.into_iter().chain(ingress).chain(egress).collect()
+    }
+
+    /// What is left for a pool that leaves its size out.
+    fn left(&self, headroom: &[Bytes]) -> Bytes {
+        Bytes::new(self.bytes.count().saturating_sub(self.committed(headroom).count()))
+    }
+
     /// What no pool can share that leaves its size out: what is reserved at inputs, headroom, and pools of a given size. `headroom` has for each input that
     /// of a lossless class, if that is not given.
     pub fn committed(&self, headroom: &[Bytes]) -> Bytes {

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::aqm::custom::Managements;
 use super::aqm::{Discarded, Dropped, Label, Managed, Waiting};
 use super::counters::Pauses;
 use super::limit::Limit;
@@ -10,7 +11,6 @@ use super::scheduler::{ClassSet, Scheduler};
 use crate::marking::Ecn;
 use crate::rng::Stream;
 use crate::spec;
-use crate::spec::aqm::Aqm;
 use crate::spec::classes::{CLASSES, Order, Trim};
 use crate::units::{Bytes, Time};
 
@@ -37,7 +37,7 @@ pub struct ClassCounters {
 }
 
 /// The queues of a port.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Classes<H> {
     list: Vec<Class<H>>,
     /// Place in `list` of each class; those of a port with one queue have it in common.
@@ -53,7 +53,7 @@ pub(super) struct Classes<H> {
     trimmed: VecDeque<(H, Trim)>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Class<H> {
     number: u8,
     limit: Limit,
@@ -75,9 +75,9 @@ impl<H: Copy> Class<H> {
 
 impl<H: Copy> Classes<H> {
     /// One queue for all classes.
-    pub(super) fn one(aqm: &Aqm, limit: Limit, stream: Stream) -> Classes<H> {
+    pub(super) fn one(queue: Managed<H>, limit: Limit) -> Classes<H> {
         Classes {
-            list: vec![Class::new(0, limit, Managed::new(aqm, stream))],
+            list: vec![Class::new(0, limit, queue)],
             places: [0; CLASSES as usize],
             scheduler: None,
             held: ClassSet::NONE,
@@ -88,13 +88,17 @@ impl<H: Copy> Classes<H> {
     }
 
     /// The queues of `spec`; `stream` is the chance of the queue of a class.
-    pub(super) fn new(spec: &spec::classes::Classes, stream: impl Fn(u8) -> Stream) -> Classes<H> {
+    pub(super) fn new(
+        spec: &spec::classes::Classes,
+        stream: impl Fn(u8) -> Stream,
+        others: &Managements,
+    ) -> Classes<H> {
         let mut places = [0; CLASSES as usize];
         for (place, class) in (0..).zip(&spec.list) {
             places[usize::from(class.class)] = place;
         }
         let class = |class: &spec::classes::Class| {
-            let queue = Managed::of(&class.discipline, stream(class.class));
+            let queue = Managed::of(&class.discipline, stream(class.class), others);
             let trim = class.trim.map(|trim| (trim, stream(CLASSES + class.class)));
             Class { trim, ..Class::new(class.class, class.discipline.limit().into(), queue) }
         };

@@ -3,22 +3,22 @@
 use super::{AHEAD, MANAGED, Port, STORING, narrow};
 use crate::units::{Bytes, Span, Time};
 
-/// What a port counted. A transmission counts when it begins.
+/// What a port counted, first what changes while many frames wait. A transmission counts when it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counters {
-    /// Frames transmitted.
-    pub frames: u64,
-    /// Their sizes.
-    pub bytes: u64,
-    /// Their transmission times, ps.
-    pub busy_ps: u64,
     /// Frames dropped.
     pub drops: u64,
     /// Their sizes.
     pub dropped_bytes: u64,
     /// Most bytes that waited, since the start or the last [`Port::restart_maximum`].
     pub queue_max_bytes: u64,
+    /// Frames transmitted.
+    pub frames: u64,
+    /// Their sizes.
+    pub bytes: u64,
+    /// Their transmission times, ps.
+    pub busy_ps: u64,
     /// Integral of the waiting bytes over time, byte ps.
     pub queue_byte_ps: u128,
     /// Integral of the waiting frames over time, ps: the sum of their waiting times.
@@ -100,7 +100,7 @@ impl<H: Copy> Port<H> {
         }
     }
 
-    /// Lets the maximum of the queue begin anew with what waits now; where frames are stored, with what waits from now on.
+    /// Lets the maximum of the queue start again with what waits now; where frames are stored, with what waits from now on.
     #[inline]
     pub fn restart_maximum(&mut self) {
         self.sums.0.queue_max_bytes = if self.state & STORING == 0 { self.waiting_bytes } else { 0 };

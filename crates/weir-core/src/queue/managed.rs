@@ -1,6 +1,7 @@
 //! The side of a port whose queue is under active management, or that has queues for traffic classes.
 
-use super::aqm::{Discarded, Label, Waiting};
+use super::aqm::custom::Managements;
+use super::aqm::{Discarded, Label, Managed, Waiting};
 use super::classes::{ClassCounters, Classes};
 use super::scheduler::ClassSet;
 use super::{Lane, MANAGED, Offer, PAUSED, Port, Sent, WAITING};
@@ -20,11 +21,14 @@ pub struct Labeled {
 }
 
 impl<H: Copy> Port<H> {
-    /// The same idle port under active queue management; `stream` is its chance. Frames that it takes may be dropped later:
-    /// after each offer and each wake the caller asks for them with [`Port::take_discarded`].
+    /// The same idle port under active queue management; `stream` is its chance, `others` what the program has. Frames that it takes
+    /// may be dropped later: after each offer and each wake the caller asks for them with [`Port::take_discarded`].
+    ///
+    /// # Panics
+    /// `others` do not make the management that `aqm` names, for which [`Managements::make`] has the reason.
     #[must_use]
-    pub fn managed(mut self, aqm: &Aqm, stream: Stream) -> Port<H> {
-        let classes = Classes::one(aqm, self.limit(), stream);
+    pub fn managed(mut self, aqm: &Aqm, stream: Stream, others: &Managements) -> Port<H> {
+        let classes = Classes::one(Managed::new(aqm, stream, others), self.limit());
         self.state |= MANAGED;
         self.cold().managed = Some(Box::new(classes));
         self
@@ -32,10 +36,18 @@ impl<H: Copy> Port<H> {
 
     /// The same idle port with the queues of `classes`, which have passed their check; `stream` is the chance of the queue of a class.
     /// As with [`Port::managed`], the caller asks for what was dropped. The limit of the port itself does not count.
+    ///
+    /// # Panics
+    /// As [`Port::managed`].
     #[must_use]
-    pub fn classed(mut self, classes: &spec::classes::Classes, stream: impl Fn(u8) -> Stream) -> Port<H> {
+    pub fn classed(
+        mut self,
+        classes: &spec::classes::Classes,
+        stream: impl Fn(u8) -> Stream,
+        others: &Managements,
+    ) -> Port<H> {
         self.state |= MANAGED;
-        self.cold().managed = Some(Box::new(Classes::new(classes, stream)));
+        self.cold().managed = Some(Box::new(Classes::new(classes, stream, others)));
         self
     }
 

@@ -45,8 +45,9 @@ mod views;
 
 use std::collections::VecDeque;
 
+pub use self::aqm::custom::{Custom, Management, Managements, Queued, Verdict, Waits};
 pub use self::aqm::{Discarded, Label};
-pub use self::buffer::{Buffer, Entered, InputCounters, Passage};
+pub use self::buffer::{Buffer, Entered, InputCounters, Part, Passage};
 pub use self::classes::ClassCounters;
 use self::classes::Classes;
 use self::counters::Packed;
@@ -102,8 +103,8 @@ pub struct Sent<H> {
 /// may begin later, and no wake is owed. [`Port::keep`] takes back what has not begun.
 ///
 /// Fields stand in the order in which they are needed: first, in 56 bytes, what every frame needs, be it sent at once, ahead or dropped for
-/// lack of room; then what a frame needs that is kept; then the rest. So a simulator of many ports touches few cache lines.
-#[derive(Clone, Debug)]
+/// lack of room; then the queue, the greatest backlog and the drops, in 64; then the rest. So a simulator of many ports touches few cache lines.
+#[derive(Debug)]
 #[repr(C)]
 pub struct Port<H> {
     /// When the current transmission ends, or the last one ended.
@@ -124,24 +125,24 @@ pub struct Port<H> {
     state: u16,
 
     queue: Ring<(H, u16)>,
+    /// The first and the last drop; [`Time::NEVER`] without one.
+    first_drop: Time,
+    last_drop: Time,
+    /// The counters without what `alike`, `alike_wait`, `byte_ps`, `frame_ps` and, for the maximum, `waiting_bytes` hold.
+    sums: Packed,
+    cold: Option<Box<Cold<H>>>,
     /// Integrals since `sums` was added to, byte ps and frame ps. Those of frames sent ahead are counted up to their
     /// begin.
     byte_ps: u64,
     frame_ps: u64,
-    /// The counters without what `alike`, `alike_wait`, `byte_ps`, `frame_ps` and, for the maximum, `waiting_bytes` hold.
-    sums: Packed,
     rate: Rate,
     framing: Bytes,
     /// ps, if a byte takes a whole number of them; 0 if not.
     byte_time: u64,
-    /// The first and the last drop; [`Time::NEVER`] without one.
-    first_drop: Time,
-    last_drop: Time,
-    cold: Option<Box<Cold<H>>>,
 }
 
 /// What few ports ever need.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Cold<H> {
     control: VecDeque<(H, u16)>,
     paused_since: Time,
@@ -240,6 +241,12 @@ impl<H: Copy> Port<H> {
         }
         self.settle(now);
         self.sums.0.queue_max_bytes = self.sums.0.queue_max_bytes.max(self.waiting_bytes);
+        self.begin_first(now)
+    }
+
+    /// The first frame of the data lane begins.
+    #[inline(always)]
+    fn begin_first(&mut self, now: Time) -> Option<Sent<H>> {
         let (handle, size) = self.queue.pop()?;
         self.waiting_bytes -= u64::from(size);
         if self.queue.is_empty() {
@@ -290,7 +297,7 @@ impl<H: Copy> Port<H> {
         if self.byte_time > 0 { Span::from_ps(self.byte_time) * occupied.count() } else { occupied / self.rate }
     }
 
-    #[inline]
+    #[inline(always)]
     fn transmit(&mut self, now: Time, size: Bytes) -> Time {
         let tx = self.transmission(size);
         self.alike = match self.alike.checked_add(1) {

@@ -6,7 +6,7 @@ use crate::spec;
 /// An input that loses a run of frames after the queue behind it was full.
 ///
 /// A frame that the queue has no room for starts a run with some probability. Runs have geometric lengths; an overflow
-/// during a run changes nothing, which for this law is the same as starting anew. What is lost never comes to the queue,
+/// during a run changes nothing, which for this law is the same as starting again. What is lost never comes to the queue,
 /// whose counters do not see it.
 ///
 /// Draws: one for each frame that the queue has no room for outside of a run, if it is not certain that it starts one; one

@@ -2,7 +2,7 @@
 //! shared memory.
 
 use super::aqm::Label;
-use super::{HELD, Lane, MANAGED, Port, STORING, Sent, WAITING};
+use super::{HELD, MANAGED, Port, STORING, Sent, WAITING};
 use crate::units::{Bytes, Time};
 
 impl<H: Copy> Port<H> {
@@ -46,12 +46,7 @@ impl<H: Copy> Port<H> {
             return self.wake_special(now);
         }
         self.settle(now);
-        let (handle, size) = self.queue.pop()?;
-        self.waiting_bytes -= u64::from(size);
-        if self.queue.is_empty() {
-            self.state &= !WAITING;
-        }
-        Some(Sent { handle, end: self.transmit(now, Bytes::new(size.into())), lane: Lane::Data, marked: false })
+        self.begin_first(now)
     }
 
     /// Whether a frame of the data lane waits that may begin at `now`.

@@ -1,13 +1,13 @@
 //! The rate that follows the estimates.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::SpecError;
 use crate::units::{Rate, Span};
 
 /// How the mean rate follows the estimates.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Adaptation {
     /// Time constant of growth: tau.
@@ -29,8 +29,7 @@ pub struct Adaptation {
 }
 
 /// A queue that the sender keeps at the bottleneck, so that it never runs dry.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Backlog {
     /// The queueing delay that is aimed at.

@@ -1,5 +1,6 @@
 //! Estimators of the available bandwidth: what a p-stream reports of the path.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sample::Step;
@@ -8,8 +9,7 @@ use crate::error::SpecError;
 use crate::units::{Rate, Span};
 
 /// How the available bandwidth is distinguished from send and receive gaps.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Estimator {
     /// The first run of `excursion` receive gaps that exceed their send gaps by more than `epsilon`: the rate just
@@ -71,7 +71,7 @@ pub struct Estimate {
     pub excursion: Option<(u32, u32)>,
 }
 
-/// What is known of a stream beside its gaps.
+/// What is known of a stream besides its gaps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
     /// The highest rate that was asked for.

@@ -169,10 +169,23 @@ impl LogWriter {
     }
 }
 
+impl Log {
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.streams.len() + self.states.len() + self.packets.len()
+    }
+}
+
 impl LogReader {
     /// What was written since this was asked last.
     pub fn take(&self) -> Log {
         let mut log = Log::default();
+        self.read(&mut log);
+        log
+    }
+
+    /// Adds that to `log`.
+    pub fn read(&self, log: &mut Log) {
         for row in self.rows.try_iter() {
             match row {
                 Row::Stream(row) => log.streams.push(*row),
@@ -180,7 +193,6 @@ impl LogReader {
                 Row::Packet(row) => log.packets.push(row),
             }
         }
-        log
     }
 }
 

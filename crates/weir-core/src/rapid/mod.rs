@@ -26,6 +26,7 @@ mod sample;
 pub mod tables;
 mod trend;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use adapter::{Adaptation, Backlog};
@@ -37,11 +38,11 @@ pub use ramp::{Ramp, Schedule};
 pub use sample::Sample;
 
 use crate::error::SpecError;
-use crate::units::{Bytes, Rate};
+use crate::units::{Bytes, Rate, Span};
 
 /// Settings of a probing sender, as they cross the boundary.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RapidConfig"))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RapidConfig")]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Gaps of a stream.
@@ -56,13 +57,36 @@ pub struct Config {
     pub rate: Adaptation,
     /// Rate of the link that the sender is at.
     pub link_bps: Rate,
-    /// What a frame takes on it beside its bytes.
+    /// What a frame takes on it besides its bytes.
     pub framing_bytes: Bytes,
     /// Rate of frames while losses are repaired; null: as the window lets them.
     pub repair_bps: Option<Rate>,
 }
 
 impl Config {
+    /// Streams of 80 packets and the trend of their delays, over Ethernet at `link_bps`; all else as a scenario has it that does not say.
+    pub fn over(link_bps: Rate) -> Config {
+        Config {
+            ramp: Ramp { packets: 80, rho: 3.0, rates: None, clip: true },
+            schedule: Schedule::Absolute,
+            denoising: Denoising::None {},
+            estimator: Estimator::Trend { tolerance_ps: Span::from_us(15), tolerance_gaps: 1.5 },
+            rate: Adaptation {
+                tau_ps: Span::from_ms(200),
+                eta: 3.0,
+                initial_bps: Rate::from_bps(8_000_000),
+                least_bps: Rate::from_bps(1_000_000),
+                most_bps: link_bps,
+                beta: 0.5,
+                start_packets: None,
+                backlog: None,
+            },
+            link_bps,
+            framing_bytes: Bytes::new(20),
+            repair_bps: None,
+        }
+    }
+
     /// Checks what no type can express.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Noise that receivers put on arrivals, and how it is taken away before an estimate.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sample::{Sample, Step, delays};
@@ -7,8 +8,7 @@ use crate::error::SpecError;
 use crate::units::Span;
 
 /// What is done about arrivals that a receiver has gathered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Denoising {
     /// Nothing.

@@ -1,5 +1,6 @@
 //! The gaps of a p-stream.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::SpecError;
@@ -11,8 +12,7 @@ use crate::units::{Bytes, PS_PER_S, Rate, Span};
 /// rate. Streams follow each other without a pause.
 ///
 /// Source: Konda & Kaur 2009, III.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ramp {
     /// N.
@@ -96,8 +96,7 @@ const LEAST: u32 = 4;
 const MOST: u32 = 10_000;
 
 /// When the next packet is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
     /// A gap after the previous one was due: what is late leaves back to back until that is made up for.

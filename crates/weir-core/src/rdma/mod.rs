@@ -7,19 +7,23 @@
 //!
 //! Congestion controls are those of [`crate::cc`]; some are told of each packet by itself.
 //!
-//! Reading order: this file (settings), `packet`, `sender` and `window` (what is in flight), `receiver`, `paths` (which way a packet takes).
+//! Reading order: this file (settings), `packet`, `sender` and `window` (what is in flight), `receiver`, `adaption` (how much credit it
+//! gives), `paths` (which way a packet takes).
 
+mod adaption;
 mod packet;
 mod paths;
 mod receiver;
 mod sender;
 mod window;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::adaption::Adaption;
 pub use self::packet::{Packet, PacketKind};
 pub use self::paths::Paths;
-pub use self::receiver::Receiver;
+pub use self::receiver::{Demand, Receiver};
 pub use self::sender::{Counters, Sender};
 use crate::cc;
 use crate::error::SpecError;
@@ -29,8 +33,8 @@ use crate::tcp;
 use crate::units::{Bytes, Span};
 
 /// Settings of both ends of a message, as they cross the boundary.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RdmaConfig"))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RdmaConfig")]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What sets window and rate.
@@ -49,7 +53,7 @@ pub struct Config {
     pub telemetry_bytes: Bytes,
     /// Most data in flight; null: as the congestion control says.
     pub window_bytes: Option<Bytes>,
-    /// Window of a congestion control of TCP at first; null: what the empty path holds.
+    /// Window at first of NSCC and of a congestion control of TCP; null: its greatest, and what the empty path holds.
     pub initial_window_bytes: Option<Bytes>,
     /// Round-trip time of the empty path that congestion controls reckon with; null: that of the sender and its receiver.
     pub round_trip_ps: Option<Span>,
@@ -61,9 +65,30 @@ pub struct Config {
     pub credit: Option<Credit>,
 }
 
+impl Default for Config {
+    /// At line rate; all else as a scenario has it that does not say.
+    fn default() -> Config {
+        Config {
+            congestion_control: cc::Config::LineRate(cc::LineRateConfig {}),
+            recovery: Recovery::GoBackN,
+            reordering_packets: None,
+            answer_bytes: Bytes::new(64),
+            answer_every_bytes: Bytes::ZERO,
+            control_class: 0,
+            telemetry_bytes: Bytes::new(42),
+            window_bytes: None,
+            initial_window_bytes: None,
+            round_trip_ps: None,
+            timeout_ps: Span::from_us(500),
+            paths: None,
+            credit: None,
+        }
+    }
+}
+
 /// What a sender sends again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PacketRecovery"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "PacketRecovery")]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
     /// The whole message: the receiver drops what it has.
@@ -76,8 +101,7 @@ pub enum Recovery {
 }
 
 /// How a sender chooses the way of each packet: by a value in its header that switches hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathChoice {
     /// By which rule.
@@ -89,8 +113,7 @@ pub struct PathChoice {
 /// The rule by which a sender chooses the value of each packet.
 ///
 /// Source: uet-htsim, `uec_mp.cpp`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathRule {
     /// One after the other, in an order that changes with each round.
@@ -104,8 +127,7 @@ pub enum PathRule {
 }
 
 /// Credit that a receiver gives to its senders.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Credit {
     /// What a sender may send before it has any, as a multiple of what the empty path holds.
@@ -114,14 +136,21 @@ pub struct Credit {
     pub revokes: bool,
     /// What a sender may ask for ahead, as such a multiple.
     pub most: f64,
-    /// Packets of credit that the receiver gives at a time.
-    pub packets: u32,
+    /// Packets of credit that the receiver gives at a time; a part of one counts, too.
+    pub packets: f64,
     /// Share of the receiver's line rate at which credit is given, all senders together.
     pub share: f64,
+    /// How many times as much hosts may send as the network above them carries: credit follows marks and cuts there; null: it does not.
+    pub oversubscription: Option<f64>,
 }
 
 /// Longest time that a timer is set to.
 const LONGEST: Span = Span::from_ms(60_000);
+
+/// Credit is asked for and given in this many bytes of frames.
+///
+/// Source: uet-htsim, `uecpacket.h` (pull quanta)
+pub const CREDIT_UNIT: u64 = 256;
 
 impl Config {
     /// What both ends reckon with.
@@ -139,10 +168,11 @@ impl Config {
         self.answer_bytes + self.telemetry()
     }
 
-    /// What a congestion control of TCP is made with.
+    /// What a congestion control is made with. One of packets has a first window of its own, if none is given.
     pub fn connection(&self, packets: Packets, path: &cc::Path) -> tcp::Config {
         let segment = packets.payload_bytes;
-        let window = self.initial_window_bytes.unwrap_or_else(|| path.product());
+        let own = if self.congestion_control.counts_packets() { Bytes::new(u64::MAX) } else { path.product() };
+        let window = self.initial_window_bytes.unwrap_or(own);
         let segments = window.count().div_ceil(segment.count()).clamp(1, 1 << 20);
         tcp::Config {
             congestion_control: self.congestion_control.clone(),
@@ -198,16 +228,21 @@ impl Config {
 
 impl Credit {
     fn check(&self) -> Result<(), SpecError> {
-        for (name, value, most) in
-            [("initial", self.initial, 1000.0), ("most", self.most, 1000.0), ("share", self.share, 1.0)]
-        {
+        for (name, value, most) in [
+            ("initial", self.initial, 1000.0),
+            ("most", self.most, 1000.0),
+            ("packets", self.packets, 1000.0),
+            ("share", self.share, 1.0),
+        ] {
             if !(value > 0.0 && value <= most) {
                 return Err(SpecError::new(format!("/{name}"), format!("above 0 and at most {most} (got {value})")));
             }
         }
-        if self.packets == 0 || self.packets > 1000 {
-            return Err(SpecError::new("/packets", format!("1 to 1000 (got {})", self.packets)));
+        match self.oversubscription {
+            Some(value) if !(1.0..=1000.0).contains(&value) => {
+                Err(SpecError::new("/oversubscription", format!("1 to 1000 (got {value})")))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }

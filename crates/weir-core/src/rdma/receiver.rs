@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::packet::{Packet, PacketKind};
-use super::{Config, Recovery};
+use super::{CREDIT_UNIT, Config, Recovery};
 use crate::spec::messages::Packets;
 use crate::units::{Bytes, Span, Time};
 
@@ -28,20 +28,38 @@ pub struct Receiver {
     silent: u64,
     unsaid: Vec<Packet>,
     is_new: bool,
-    /// The last packet whose sender asked for an answer.
-    awaited: u64,
+    /// Whether the sender asked for an answer since nothing was missing.
+    is_awaited: bool,
     /// When it asked the sender to go back, and to which packet.
     asked: Option<(Time, u64)>,
     answers: VecDeque<Packet>,
     finished: Option<Time>,
-    /// Credit that was asked for and given, in bytes of data.
+    /// A full packet's frame.
+    frame: Bytes,
+    /// Credit that was asked for and given, in bytes of frames.
     wanted: u64,
     given: u64,
+    /// What it gives at most beyond what was asked for.
+    most: u64,
+    /// Whether it has given some, and a payload was cut since or the sender said that it waits.
+    has_given: bool,
+    is_due: bool,
+}
+
+/// How much a sender wants credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Demand {
+    /// Not at all.
+    Nothing,
+    /// It has all that it asked for, and may have some more if nobody wants any.
+    Idle,
+    /// It has asked for more, or sends again.
+    Urgent,
 }
 
 impl Receiver {
-    /// The receiver of a message of `bytes`.
-    pub fn new(config: &Config, packets: Packets, bytes: Bytes) -> Receiver {
+    /// The receiver of a message of `bytes` over a path that holds `product`.
+    pub fn new(config: &Config, packets: Packets, bytes: Bytes, product: Bytes) -> Receiver {
         let full = packets.payload_bytes.count();
         Receiver {
             recovery: config.recovery,
@@ -55,12 +73,16 @@ impl Receiver {
             silent: 0,
             unsaid: Vec::new(),
             is_new: true,
-            awaited: 0,
+            is_awaited: false,
             asked: None,
             answers: VecDeque::new(),
             finished: None,
+            frame: config.frame_of(packets, packets.payload_bytes),
             wanted: 0,
             given: 0,
+            most: config.credit.map_or(0, |credit| (credit.most * product.count() as f64) as u64),
+            has_given: false,
+            is_due: false,
         }
     }
 
@@ -74,7 +96,13 @@ impl Receiver {
         self.wanted = self.wanted.max(packet.from);
         match packet.kind {
             PacketKind::Data => self.take(now, packet),
-            PacketKind::Header => self.answer(PacketKind::Cut, packet),
+            PacketKind::Header => {
+                self.is_due = true;
+                self.answer(PacketKind::Cut, packet);
+            }
+            // Answers to what came last were lost.
+            PacketKind::Request if self.finished.is_some() => self.answer(PacketKind::Arrived, packet),
+            PacketKind::Request => self.is_due = true,
             _ => {}
         }
     }
@@ -85,8 +113,10 @@ impl Receiver {
             return self.refuse(now, packet);
         }
         let is_double = number < self.next || self.early.contains(&number);
-        if number == self.next {
+        let is_next = number == self.next;
+        if is_next {
             self.next += 1;
+            self.asked = None;
             while self.early.remove(&self.next) {
                 self.next += 1;
             }
@@ -99,12 +129,15 @@ impl Receiver {
         let data = if number + 1 == self.packets { self.bytes - number * self.full } else { self.full };
         self.say_before(number);
         self.silent += data;
-        // What comes behind a packet whose sender waits for an answer is waited for, too.
-        let is_awaited = packet.asks || number < self.awaited || self.next == self.packets;
-        self.awaited = self.awaited.max(if packet.asks { number } else { 0 });
-        if self.silent >= self.every || self.is_new || is_double || packet.marked || is_awaited {
+        // What its sender waits for is answered when it comes, and when nothing before it is missing any more.
+        self.is_awaited |= packet.asks;
+        let is_whole = is_next && self.early.is_empty() && std::mem::take(&mut self.is_awaited);
+        let is_asked = packet.asks || is_whole || self.next == self.packets;
+        if self.silent >= self.every || self.is_new || is_double || packet.marked || is_asked {
             self.answer(PacketKind::Arrived, packet);
         } else {
+            // Any answer says all before `next`.
+            self.unsaid.retain(|packet| packet.number >= self.next);
             self.unsaid.push(*packet);
         }
     }
@@ -161,15 +194,43 @@ impl Receiver {
         self.answers.pop_front()
     }
 
-    /// Whether its sender has asked for credit that it has not got.
-    pub fn wants_credit(&self) -> bool {
-        self.wanted > self.given && self.finished.is_none()
+    /// Whether its sender wants credit.
+    pub fn demand(&self) -> Demand {
+        match self.finished {
+            None if self.wanted > self.given || self.is_due => Demand::Urgent,
+            None if self.has_given && self.given < self.wanted + self.most => Demand::Idle,
+            _ => Demand::Nothing,
+        }
     }
 
-    /// Credit for `packets` more, or as much as is wanted, and how many packets that is.
-    pub fn give_credit(&mut self, packets: u32) -> (Packet, u64) {
-        let more = (self.wanted - self.given).min(u64::from(packets) * self.full);
+    /// Credit for `packets` more, or as much as is wanted if any is, and how much that is.
+    pub fn give_credit(&mut self, packets: f64) -> (Packet, Bytes) {
+        let units = (packets * self.frame.count() as f64 / CREDIT_UNIT as f64).round().max(1.0);
+        let most = units as u64 * CREDIT_UNIT;
+        let is_urgent = self.demand() == Demand::Urgent;
+        let more = if is_urgent { self.wanted.saturating_sub(self.given).min(most) } else { most };
+        (self.has_given, self.is_due) = (true, false);
         self.given += more;
-        (Packet { from: self.given, ..Packet::new(PacketKind::Credit, 0, self.class) }, more.div_ceil(self.full))
+        (Packet { from: self.given, ..Packet::new(PacketKind::Credit, 0, self.class) }, Bytes::new(more))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_that_seldom_answers_keeps_only_what_came_out_of_order() {
+        let every = Bytes::new(u64::MAX);
+        let config = Config { recovery: Recovery::Selective, answer_every_bytes: every, ..Config::default() };
+        let packets = Packets { payload_bytes: Bytes::new(1000), header_bytes: Bytes::new(48) };
+        let mut receiver = Receiver::new(&config, packets, Bytes::new(10_000_000), Bytes::ZERO);
+        let mut most = 0;
+        // Pairs of packets change places.
+        for number in (0..9000).map(|number| number ^ 1) {
+            receiver.handle(Time::ZERO, &Packet::new(PacketKind::Data, number, 0));
+            most = most.max(receiver.unsaid.len());
+        }
+        assert!(receiver.answers.len() == 1 && most <= 2, "{} answers, {most} packets", receiver.answers.len());
     }
 }

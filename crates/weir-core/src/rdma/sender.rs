@@ -3,12 +3,15 @@
 use super::packet::{Packet, PacketKind};
 use super::paths::{Fate, Paths};
 use super::window::Window;
-use super::{Config, Recovery};
+use super::{CREDIT_UNIT, Config, Recovery};
 use crate::cc::{
     self, Acked, Answer, Cause, CongestionControl, Controller, Departed, Hop, Marks, Outcome, Pace, SenderEvent,
 };
 use crate::spec::messages::Packets;
 use crate::units::{Bytes, Span, Time};
+
+/// A sender without credit and without packets in flight asks for some after so many timeouts: credit for it was lost, or many take turns.
+const STARVED: u64 = 10;
 
 /// The sending end: it is asked for the next packet when the line is free, and told what comes back.
 #[derive(Debug)]
@@ -51,18 +54,17 @@ pub struct Counters {
     pub cuts: u64,
 }
 
-/// The credit of a sender, in bytes of data.
+/// The credit of a sender, in bytes of frames.
 #[derive(Clone, Copy, Debug)]
 struct Granted {
-    /// What it may send without.
-    first: i64,
+    /// Whether it has not heard from the receiver, and what it has left is what it may send without.
+    is_first: bool,
     revokes: bool,
     most: u64,
-    /// All that it was given, and what is left.
+    /// All that it was given, and what is left: less than nothing after a packet that took more.
     given: u64,
     left: i64,
-    /// All that it has asked for, and whether it is to ask by a packet of its own.
-    announced: u64,
+    /// Whether it is to ask for some by a packet of its own.
     is_pressing: bool,
 }
 
@@ -78,12 +80,11 @@ impl Sender {
     ) -> Sender {
         let product = path.product().count() as f64;
         let credit = config.credit.map(|credit| Granted {
-            first: (credit.initial * product) as i64,
+            is_first: true,
             revokes: credit.revokes,
             most: (credit.most * product) as u64,
             given: 0,
-            left: 0,
-            announced: 0,
+            left: (credit.initial * product).max(1.0) as i64,
             is_pressing: false,
         });
         let needs = control.needs();
@@ -109,6 +110,15 @@ impl Sender {
             counters: Counters::default(),
             finished: None,
         }
+    }
+
+    /// The class of its next packet: a request for credit has that of answers.
+    pub fn class(&self) -> u8 {
+        if self.is_pressing() { self.control_class } else { self.class }
+    }
+
+    fn is_pressing(&self) -> bool {
+        self.credit.is_some_and(|credit| credit.is_pressing)
     }
 
     /// When it knew that all had arrived.
@@ -139,7 +149,7 @@ impl Sender {
     /// When the next packet may go; [`Time::NEVER`] if something else has to happen first.
     #[inline]
     pub fn next_at(&self) -> Time {
-        if self.credit.is_some_and(|credit| credit.is_pressing) { Time::ZERO } else { self.next_data_at() }
+        if self.is_pressing() { Time::ZERO } else { self.next_data_at() }
     }
 
     #[inline]
@@ -150,14 +160,16 @@ impl Sender {
         // The rate bounds what a paced sender has beyond its window.
         let bytes = if self.control.pace() == Pace::AtOnce { bytes } else { 1 };
         let fits = flight == 0 || flight.saturating_add(bytes) <= window;
-        let has_credit = self.credit.is_none_or(|credit| credit.first > 0 || credit.left > 0);
+        let has_credit = self.credit.is_none_or(|credit| credit.left > 0);
         if fits && has_credit { self.paced } else { Time::NEVER }
     }
 
-    /// The next packet, if one may go at `now`.
-    pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+    /// The next packet, if one may go at `now`, while so many messages of its host are `active`.
+    pub fn poll_transmit(&mut self, now: Time, active: usize) -> Option<Packet> {
         if self.credit.as_mut().is_some_and(|credit| std::mem::take(&mut credit.is_pressing)) {
-            return Some(self.request());
+            // A sender that waits for credit asks for it.
+            let from = self.wanted(active);
+            return Some(Packet { from, sent: now, ..Packet::new(PacketKind::Request, 0, self.control_class) });
         }
         if self.next_data_at() > now {
             return None;
@@ -169,74 +181,57 @@ impl Sender {
             self.progress = now;
         }
         self.window.send(number, now, entropy);
-        if number < self.fresh {
+        let is_again = number < self.fresh;
+        if is_again {
             self.counters.retransmits += 1;
         } else {
             self.fresh = number + 1;
         }
-        if let Some(credit) = &mut self.credit {
-            let left = if credit.first > 0 { &mut credit.first } else { &mut credit.left };
-            *left -= data as i64;
-        }
         let frame = self.header + Bytes::new(data);
+        self.credit.iter_mut().for_each(|credit| credit.left -= frame.count() as i64);
         if let Pace::Rate { rate, .. } = self.control.pace() {
             self.paced = self.paced.max(now) + frame / rate;
         }
         if self.needs.packets {
             self.control.on_event(now, &SenderEvent::Sent(Departed { number: self.fresh * self.full(), frame }));
         }
-        let asks = self.window.is_last() || self.next_data_at() == Time::NEVER;
-        let wanted = self.announce();
-        Some(Packet { sent: now, entropy, asks, from: wanted, ..Packet::new(PacketKind::Data, number, self.class) })
-    }
-
-    /// A sender that waits for credit asks for it.
-    fn request(&mut self) -> Packet {
-        let class = self.control_class;
-        Packet { from: self.announce(), ..Packet::new(PacketKind::Request, 0, class) }
-    }
-
-    /// The credit that it asks for from now on.
-    fn announce(&mut self) -> u64 {
-        let wanted = self.wanted();
-        self.credit.iter_mut().for_each(|credit| credit.announced = credit.announced.max(wanted));
-        wanted
-    }
-
-    /// Whether it waits for credit that it has not asked for.
-    fn press(&mut self) {
-        let wanted = self.wanted();
-        let starves = self.window.due().is_some();
-        if let Some(credit) = self.credit.as_mut().filter(|credit| credit.first <= 0 && credit.left <= 0) {
-            credit.is_pressing = starves && wanted > credit.announced;
-        }
+        let asks = is_again || self.window.is_last() || self.next_data_at() == Time::NEVER;
+        let from = self.wanted(active);
+        Some(Packet { sent: now, entropy, asks, from, ..Packet::new(PacketKind::Data, number, self.class) })
     }
 
     fn full(&self) -> u64 {
         self.packets.payload_bytes.count()
     }
 
-    /// The credit that it asks for, with all that it has got.
-    fn wanted(&self) -> u64 {
+    /// The credit that it asks for, with all that it has got: its share of what all active ones may ask for, in whole units. Before it has heard
+    /// from the receiver it asks for a packet at least.
+    fn wanted(&self, active: usize) -> u64 {
         let Some(credit) = &self.credit else { return 0 };
-        let window = self.control.window().count().saturating_add(self.full());
-        let ahead = self.window.backlog().min(window).min(credit.most.max(self.full()));
-        // What will be taken away is nothing to reckon with.
-        let first = if credit.revokes { 0 } else { credit.first };
-        (credit.given + ahead).saturating_sub(credit.left.max(0) as u64 + first.max(0) as u64)
+        let header = self.header.count();
+        let frame = header + self.full();
+        let (packets, data) = self.window.backlog();
+        let backlog = packets * header + data;
+        let window = (self.control.window().count() as f64 * frame as f64 / self.full() as f64) as u64;
+        let ahead = backlog.min(window.saturating_add(frame)).min(credit.most.max(frame)) as i64 - credit.left;
+        let least = if credit.is_first && backlog > 0 { frame as i64 } else { i64::MIN };
+        let more = ahead.max(least) / active.max(1) as i64;
+        credit.given.saturating_add_signed(more).next_multiple_of(CREDIT_UNIT)
     }
 
     /// What came back, with what ports wrote into the packet that it answers.
     pub fn handle(&mut self, now: Time, packet: &Packet, hops: &[Hop]) {
-        if let Some(credit) = self.credit.as_mut().filter(|credit| credit.revokes) {
-            credit.first = 0;
-        }
-        if packet.kind == PacketKind::Credit {
-            if let Some(credit) = &mut self.credit {
-                let more = packet.from.saturating_sub(credit.given);
-                (credit.given, credit.left) = (credit.given + more, credit.left + more as i64);
+        if let Some(credit) = &mut self.credit {
+            if std::mem::take(&mut credit.is_first) && credit.revokes {
+                credit.left = credit.left.min(0);
             }
-            return;
+            if packet.kind == PacketKind::Credit {
+                let more = packet.from.saturating_sub(credit.given);
+                let most = credit.most.max((self.header + self.packets.payload_bytes).count()) as i64;
+                credit.left = (credit.left + more as i64).min(most.max(credit.left));
+                credit.given += more;
+                return;
+            }
         }
         let before = self.window.flight();
         let bytes = self.settle(packet);
@@ -247,19 +242,18 @@ impl Sender {
             PacketKind::Cut => {
                 self.counters.cuts += 1;
                 _ = self.window.lose(packet.number, packet.sent);
-                (Outcome::Trimmed { at_last_hop: packet.at_last_hop }, Fate::Cut)
+                // All ways come together in the last queue.
+                let fate = if packet.at_last_hop { Fate::Clean } else { Fate::Cut };
+                (Outcome::Trimmed { at_last_hop: packet.at_last_hop }, fate)
             }
             PacketKind::GoBack => (Outcome::Refused, Fate::Lost),
             _ => (Outcome::Arrived, if packet.marked { Fate::Marked } else { Fate::Clean }),
         };
-        if let Some(paths) = &mut self.paths
-            && !packet.at_last_hop
-        {
+        if let Some(paths) = &mut self.paths {
             paths.learn(packet.entropy, fate);
         }
         let lost = self.find_lost(now, packet);
         let rtt = now.saturating_since(packet.sent);
-        self.press();
         self.srtt = Some(self.srtt.map_or(rtt, |srtt| Span::from_ps((7 * srtt.ps() + rtt.ps()) / 8)));
         if self.window.is_over() && self.finished.is_none() {
             self.finished = Some(now);
@@ -292,7 +286,7 @@ impl Sender {
 
     /// Goes back, or finds what was overtaken; whether anything is lost.
     fn find_lost(&mut self, now: Time, packet: &Packet) -> bool {
-        if packet.kind == PacketKind::GoBack && (packet.next < self.window.next() || packet.next < self.window.base()) {
+        if packet.kind == PacketKind::GoBack && packet.next < self.window.next() {
             self.window.go_back(packet.next);
             self.progress = now;
             return true;
@@ -346,9 +340,11 @@ impl Sender {
     }
 
     fn expires(&mut self) -> Time {
-        let starves = self.window.flight() == 0 && self.credit.is_some() && self.window.due().is_some();
+        let has_none = self.credit.is_some_and(|credit| credit.left <= 0);
+        if has_none && self.window.flight() == 0 && self.window.due().is_some() {
+            return self.progress + self.timeout * STARVED;
+        }
         let since = match self.recovery {
-            _ if starves => Some(self.progress),
             Recovery::Selective => self.window.oldest(),
             _ => self.window.oldest().map(|_| self.progress),
         };

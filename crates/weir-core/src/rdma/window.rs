@@ -79,11 +79,12 @@ impl Window {
         self.base == self.packets
     }
 
-    /// Data that was not sent, or is to be sent again.
-    pub(super) fn backlog(&self) -> u64 {
-        let lost: u64 = self.lost.iter().map(|&number| self.bytes_of(number)).sum();
-        let unsent = self.packets - self.next();
-        lost + if unsent == 0 { 0 } else { (unsent - 1) * self.full + self.last }
+    /// Packets that were not sent, or are to be sent again, and their data.
+    pub(super) fn backlog(&self) -> (u64, u64) {
+        let packets = self.lost.len() as u64 + self.packets - self.next();
+        // Only the last one may be shorter.
+        let has_last = self.next() < self.packets || self.lost.last() == Some(&(self.packets - 1));
+        (packets, packets * self.full - if has_last { self.full - self.last } else { 0 })
     }
 
     /// The packet that is to be sent next: what is lost first.
@@ -136,6 +137,11 @@ impl Window {
         while self.base < next && !self.sent.is_empty() {
             bytes += self.arrive(self.base);
         }
+        // Sent before the sender went back.
+        while self.base < next {
+            bytes += self.bytes_of(self.base);
+            self.base += 1;
+        }
         bytes
     }
 
@@ -184,14 +190,11 @@ impl Window {
         }
     }
 
-    /// What was sent from `number` on was not: it will be sent again. The message itself may begin anew.
+    /// What was sent from `number` on was not: it will be sent again, also if it has arrived.
     pub(super) fn go_back(&mut self, number: u64) {
-        (self.flight, self.looked, self.highest) = (0, 0, 0);
+        (self.base, self.flight, self.looked, self.highest) = (number, 0, 0, 0);
         self.departures.clear();
-        if number <= self.base {
-            self.base = number;
-            return self.sent.clear();
-        }
-        self.sent.truncate((number - self.base) as usize);
+        self.sent.clear();
+        self.lost.clear();
     }
 }

@@ -1,8 +1,10 @@
 //! Active queue management: what drops or marks before a queue is full.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Marking;
+use crate::custom::Custom;
 use crate::error::SpecError;
 use crate::units::{Bytes, Span};
 
@@ -10,8 +12,7 @@ use crate::units::{Bytes, Span};
 pub(crate) const MAX_FLOW_QUEUES: u32 = 1 << 16;
 
 /// An active queue management.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Aqm {
     /// See [`Codel`].
@@ -26,11 +27,12 @@ pub enum Aqm {
     Threshold(Marking),
     /// See [`DualPi2`].
     DualPi2(DualPi2),
+    /// One that the program has besides these; see [`crate::queue::Managements`].
+    Custom(Custom),
 }
 
 /// Drops when frames have waited for longer than `target_ps` all through `interval_ps`. See [`crate::queue::aqm::codel`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Codel {
     /// The wait that may stand.
@@ -41,9 +43,13 @@ pub struct Codel {
     pub ecn: bool,
 }
 
+impl Codel {
+    /// The parameters of RFC 8289.
+    pub const RFC_8289: Codel = Codel { target_ps: Span::from_ms(5), interval_ps: Span::from_ms(100), ecn: false };
+}
+
 /// Flows in queues of their own, served in turn, each under CoDel. See [`crate::queue::aqm::fq_codel`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FqCodel {
     /// As [`Codel::target_ps`].
@@ -58,9 +64,19 @@ pub struct FqCodel {
     pub quantum_bytes: Bytes,
 }
 
+impl FqCodel {
+    /// The parameters of RFC 8290, without its marks.
+    pub const RFC_8290: FqCodel = FqCodel {
+        target_ps: Codel::RFC_8289.target_ps,
+        interval_ps: Codel::RFC_8289.interval_ps,
+        ecn: false,
+        queues: 1024,
+        quantum_bytes: Bytes::new(1514),
+    };
+}
+
 /// Drops what arrives with a probability that a proportional integral controller sets. See [`crate::queue::aqm::pie`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pie {
     /// The wait that the controller aims at.
@@ -77,9 +93,20 @@ pub struct Pie {
     pub ecn: bool,
 }
 
+impl Pie {
+    /// The parameters of RFC 8033.
+    pub const RFC_8033: Pie = Pie {
+        target_ps: Span::from_ms(15),
+        update_ps: Span::from_ms(15),
+        max_burst_ps: Span::from_ms(150),
+        alpha: 0.125,
+        beta: 1.25,
+        ecn: false,
+    };
+}
+
 /// Drops what arrives by chance, the more likely the longer the queue was on average. See [`crate::queue::aqm::red`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Red {
     /// Average below which nothing is dropped.
@@ -100,8 +127,7 @@ pub struct Red {
 
 /// Two queues, one for frames whose senders answer marks in proportion, with coupled marks. See
 /// [`crate::queue::aqm::dual_pi2`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DualPi2 {
     /// The wait that the controller aims at in the queue of the others.
@@ -124,9 +150,23 @@ pub struct DualPi2 {
     pub scheduler: DualScheduler,
 }
 
+impl DualPi2 {
+    /// The defaults of RFC 9332.
+    pub const RFC_9332: DualPi2 = DualPi2 {
+        target_ps: Span::from_ms(15),
+        update_ps: Span::from_ms(15),
+        alpha: 0.15,
+        beta: 3.0,
+        coupling: 2.0,
+        ramp_start_ps: Span::from_us(800),
+        ramp_range_ps: Span::from_us(400),
+        ramp_frames: 1,
+        scheduler: DualScheduler::Wrr { classic: 0.1 },
+    };
+}
+
 /// Which of two queues sends next.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum DualScheduler {
     /// The first one, but for a share of the bytes while both wait.
@@ -149,7 +189,7 @@ impl Aqm {
             Aqm::FqCodel(fq) => fq.ecn,
             Aqm::Pie(pie) => pie.ecn,
             Aqm::Red(red) => red.ecn,
-            Aqm::Threshold(_) | Aqm::DualPi2(_) => true,
+            Aqm::Threshold(_) | Aqm::DualPi2(_) | Aqm::Custom(_) => true,
         }
     }
 
@@ -185,6 +225,7 @@ impl Aqm {
             }
             Aqm::Threshold(marking) => marking.check(),
             Aqm::DualPi2(dual) => dual.check(),
+            Aqm::Custom(_) => Ok(()),
         }
     }
 }
@@ -241,31 +282,16 @@ fn above_zero(at: &str, span: Span) -> Result<(), SpecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const CODEL: Codel = Codel { target_ps: Span::from_ms(5), interval_ps: Span::from_ms(100), ecn: false };
+    use crate::spec::MarkingTime;
 
     #[test]
     fn what_makes_no_sense_is_refused_with_its_place() {
+        let (codel, fq, pie, dual) = (Codel::RFC_8289, FqCodel::RFC_8290, Pie::RFC_8033, DualPi2::RFC_9332);
         let place = |aqm: Aqm| aqm.check().expect_err("it makes no sense").pointer;
-        assert_eq!(place(Aqm::Codel(Codel { target_ps: Span::ZERO, ..CODEL })), "/target_ps");
-        assert_eq!(place(Aqm::Codel(Codel { interval_ps: Span::from_ms(4), ..CODEL })), "/interval_ps");
-        let fq = FqCodel {
-            target_ps: CODEL.target_ps,
-            interval_ps: CODEL.interval_ps,
-            ecn: true,
-            queues: 1,
-            quantum_bytes: Bytes::new(1514),
-        };
+        assert_eq!(place(Aqm::Codel(Codel { target_ps: Span::ZERO, ..codel })), "/target_ps");
+        assert_eq!(place(Aqm::Codel(Codel { interval_ps: Span::from_ms(4), ..codel })), "/interval_ps");
         assert_eq!(place(Aqm::FqCodel(FqCodel { queues: 0, ..fq })), "/queues");
         assert_eq!(place(Aqm::FqCodel(FqCodel { quantum_bytes: Bytes::ZERO, ..fq })), "/quantum_bytes");
-        let pie = Pie {
-            target_ps: Span::from_ms(15),
-            update_ps: Span::from_ms(15),
-            max_burst_ps: Span::from_ms(150),
-            alpha: 0.125,
-            beta: 1.25,
-            ecn: false,
-        };
         assert_eq!(place(Aqm::Pie(Pie { target_ps: Span::ZERO, ..pie })), "/target_ps");
         assert_eq!(place(Aqm::Pie(Pie { update_ps: Span::ZERO, ..pie })), "/update_ps");
         assert_eq!(place(Aqm::Pie(Pie { alpha: f64::NAN, ..pie })), "/alpha");
@@ -283,20 +309,14 @@ mod tests {
         assert_eq!(place(Aqm::Red(Red { p_max: 1.1, ..red })), "/p_max");
         assert_eq!(place(Aqm::Red(Red { weight: 0.0, ..red })), "/weight");
         assert_eq!(Aqm::Red(red).check(), Ok(()));
-        let threshold = Marking { k_min_bytes: Bytes::new(30_000), k_max_bytes: Bytes::new(30_000), p_max: 1.0 };
+        let threshold = Marking {
+            k_min_bytes: Bytes::new(30_000),
+            k_max_bytes: Bytes::new(30_000),
+            p_max: 1.0,
+            when: MarkingTime::Arrival,
+        };
         assert_eq!(place(Aqm::Threshold(Marking { k_min_bytes: Bytes::new(30_001), ..threshold })), "/k_max_bytes");
         assert_eq!(place(Aqm::Threshold(Marking { p_max: 1.5, ..threshold })), "/p_max");
-        let dual = DualPi2 {
-            target_ps: Span::from_ms(15),
-            update_ps: Span::from_ms(15),
-            alpha: 0.15,
-            beta: 3.0,
-            coupling: 2.0,
-            ramp_start_ps: Span::from_us(800),
-            ramp_range_ps: Span::from_us(400),
-            ramp_frames: 1,
-            scheduler: DualScheduler::Wrr { classic: 0.1 },
-        };
         assert_eq!(place(Aqm::DualPi2(DualPi2 { target_ps: Span::ZERO, ..dual })), "/target_ps");
         assert_eq!(place(Aqm::DualPi2(DualPi2 { update_ps: Span::ZERO, ..dual })), "/update_ps");
         assert_eq!(place(Aqm::DualPi2(DualPi2 { coupling: 0.5, ..dual })), "/coupling");
@@ -304,7 +324,7 @@ mod tests {
         assert_eq!(place(Aqm::DualPi2(DualPi2 { scheduler: all, ..dual })), "/scheduler/classic");
         let fifo = DualScheduler::TimeShiftedFifo { shift_ps: Span::from_ms(50) };
         let others = [Aqm::Threshold(threshold), Aqm::DualPi2(DualPi2 { scheduler: fifo, ..dual })];
-        for aqm in [Aqm::Codel(CODEL), Aqm::FqCodel(fq), Aqm::Pie(pie), Aqm::DualPi2(dual)].into_iter().chain(others) {
+        for aqm in [Aqm::Codel(codel), Aqm::FqCodel(fq), Aqm::Pie(pie), Aqm::DualPi2(dual)].into_iter().chain(others) {
             assert_eq!(aqm.check(), Ok(()));
             let json = serde_json::to_string(&aqm).expect("it has text keys only");
             assert_eq!(serde_json::from_str::<Aqm>(&json).expect("the same again"), aqm);

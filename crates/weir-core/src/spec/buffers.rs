@@ -1,13 +1,14 @@
 //! Buffers of switches that are counted where frames come in and where they leave, and priority flow control by what came in.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ethernet::pause;
 use crate::units::{Bytes, Rate, Span};
 
 /// The buffer of a switch, which all its ports share. See [`crate::queue::Buffer`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SwitchBuffer"))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SwitchBuffer")]
 #[serde(deny_unknown_fields)]
 pub struct Buffer {
     /// Switch ids; a switch has one buffer at most.
@@ -25,8 +26,7 @@ pub struct Buffer {
 }
 
 /// A watchdog of flow control. See [`crate::ethernet::watchdog`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Watchdog {
     /// For how long a class is held until that is a storm.
@@ -40,8 +40,7 @@ pub struct Watchdog {
 }
 
 /// What a watchdog does in a storm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WatchdogAction {
     /// What waits of the class, and what comes, is dropped.
@@ -53,8 +52,8 @@ pub enum WatchdogAction {
 }
 
 /// What a queue may have of the part that it shares with others.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BufferShare"))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "BufferShare")]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Share {
     /// So many times what is free.
@@ -70,8 +69,7 @@ pub enum Share {
 }
 
 /// A part of the buffer for frames of some classes, by the input that they came over.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IngressPool {
     /// The traffic classes.
@@ -87,8 +85,7 @@ pub struct IngressPool {
 }
 
 /// How frames of some classes are kept from being lost.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lossless {
     /// Room for what still comes over an input after its neighbour was asked to stop, for each class; absent: what
@@ -99,8 +96,7 @@ pub struct Lossless {
 }
 
 /// A part of the buffer for frames of some classes, by the output that they wait for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EgressPool {
     /// The traffic classes.
@@ -114,8 +110,7 @@ pub struct EgressPool {
 }
 
 /// Frames that ask neighbours to stop, and to go on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowControl {
     /// What one of them stops.
@@ -141,8 +136,7 @@ impl FlowControl {
 }
 
 /// What a frame of flow control stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stops {
     /// The classes that it names: priority flow control (IEEE 802.1Qbb).

@@ -1,5 +1,6 @@
 //! Traffic classes: queues of their own at a port, and which of them sends next.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Discipline;
@@ -12,8 +13,7 @@ pub(crate) const CLASSES: u8 = 8;
 pub(crate) const LEAST_QUANTUM: Bytes = Bytes::new(64);
 
 /// The queues of a port for frames of different classes. See [`crate::queue::scheduler`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Classes {
     /// Which class sends next.
@@ -23,8 +23,7 @@ pub struct Classes {
 }
 
 /// Which class sends next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Order {
     /// That whose first frame came first.
@@ -38,8 +37,7 @@ pub enum Order {
 }
 
 /// The queue of a class.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Class {
     /// Its number, 0 to 7.
@@ -58,8 +56,7 @@ pub struct Class {
 /// By chance, one half each, it is the packet that comes or the last that waits whose payload is cut.
 ///
 /// Source: uet-htsim, `compositequeue.cpp` (the chance, which breaks phase effects)
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trim {
     /// The frame that is left.

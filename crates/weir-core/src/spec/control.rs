@@ -11,14 +11,14 @@ pub use self::bcn::{
     Saturation, Severe, SevereAction, Stop, StopReset,
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Limit;
 use crate::units::{Bytes, Rate, Span};
 
 /// What the network does against congestion. At most one of `bcn`, `qcn` and `dcqcn`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Control {
     /// Backward congestion notification (2005 to 2006).
@@ -62,8 +62,7 @@ impl Control {
 }
 
 /// Time between the end of reception of a control frame and its effect.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Response {
     /// Node ids.
@@ -75,8 +74,7 @@ pub struct Response {
 }
 
 /// The frames that carry notifications.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Notification {
     /// Their size, framing excluded.
@@ -88,8 +86,7 @@ pub struct Notification {
 }
 
 /// Which queue of a port a notification takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotificationLane {
     /// It goes first, is never dropped, and PAUSE does not hold it.
@@ -101,8 +98,7 @@ pub enum NotificationLane {
 }
 
 /// How far it is from one sample to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Sampling {
     /// Uniform in `mean x (1 - jitter .. 1 + jitter)`; with jitter 0 every distance is the mean.
@@ -117,8 +113,7 @@ pub enum Sampling {
 }
 
 /// Which frames count towards the next sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
     /// All that arrive for the queue, also those that it drops.
@@ -127,9 +122,8 @@ pub enum Counted {
     Accepted,
 }
 
-/// The queue of a rate limiter, and what lies between it and the wire. All schemes have it in common.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+/// The queue of a rate limiter, and what lies between it and the wire. All schemes have it in common. By default without a limit, and paced evenly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limiter {
     /// What may wait of a flow at its host; more is dropped.
@@ -150,8 +144,7 @@ pub struct Limiter {
 }
 
 /// Quantized congestion notification.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Qcn {
     /// The queues that measure.
@@ -162,8 +155,7 @@ pub struct Qcn {
 
 /// A queue that samples frames and notifies their senders of `-Fb = (q - q_eq) + w (q - q at the sample before)`,
 /// quantized to 6 bits, if it is positive.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QcnCongestionPoint {
     /// Port ids.
@@ -183,8 +175,7 @@ pub struct QcnCongestionPoint {
 }
 
 /// A rate limiter for each flow that increases by itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QcnReactionPoint {
     /// Host ids.
@@ -204,8 +195,7 @@ pub struct QcnReactionPoint {
 }
 
 /// Which feedback makes the limiter of a flow that has none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NewLimiter {
     /// Any.
@@ -215,8 +205,8 @@ pub enum NewLimiter {
 }
 
 /// Self-increase of a rate towards a target, in stages of a byte counter and a timer. QCN and DCQCN have it in common.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RateRecovery"))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RateRecovery")]
 #[serde(deny_unknown_fields)]
 pub struct Recovery {
     /// Bytes sent in a stage of the byte counter; half of it beyond fast recovery, where `halve_stages`.
@@ -241,8 +231,7 @@ pub struct Recovery {
 
 /// Data center QCN. Queues mark by their discipline, see [`super::Marking`]: what sources at `hosts` of the reaction
 /// point send is ECN-capable.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dcqcn {
     /// Receivers notify the sender of a marked frame, at most once in this time for each flow.
@@ -254,8 +243,7 @@ pub struct Dcqcn {
 }
 
 /// A rate limiter for each flow: a notification sets the target to the rate and takes `alpha / 2` of the rate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DcqcnReactionPoint {
     /// Host ids.
@@ -276,8 +264,7 @@ pub struct DcqcnReactionPoint {
 }
 
 /// PAUSE (IEEE 802.3, annex 31B): a switch stops all its neighbours while one of its output queues is too long.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pause {
     /// Switch ids.

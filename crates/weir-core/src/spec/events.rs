@@ -1,13 +1,13 @@
 //! What happens to a network in the course of a run: links go down and up, rates and buffers change, classes are held.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Limit;
 use crate::units::{Rate, Span, Time};
 
 /// A change at a time. It takes effect after all else that happens then but for the timers of agents.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     /// When.
@@ -17,8 +17,7 @@ pub struct Event {
 }
 
 /// What changes, at some ports.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Change {
     /// The links behind the ports carry nothing: what is on them and what waits before them is lost, and what comes.

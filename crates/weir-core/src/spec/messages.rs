@@ -1,5 +1,6 @@
 //! Messages: finite flows that come whether the network keeps up or not.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Span, Time};
@@ -9,8 +10,7 @@ use crate::{rdma, tcp};
 ///
 /// A group whose messages have connections has two flows: the data of all of them, and what comes back. Otherwise each pair of a sender
 /// and a receiver is a flow. They follow those of its sources, connections and estimators.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Messages {
     /// Settings of both ends of the connection of each; null: their frames go without, as `packets` says.
@@ -32,8 +32,7 @@ pub struct Messages {
 }
 
 /// Frames of a message without a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Packets {
     /// Data of a full frame.
@@ -76,8 +75,7 @@ impl Messages {
 }
 
 /// How nodes choose among the ports on shortest ways to a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Balancing {
     /// A hash of the connection chooses: all its frames in one direction take the same way.
@@ -106,8 +104,7 @@ pub enum Balancing {
 }
 
 /// When which messages come.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Arrivals {
     /// By chance.
@@ -140,8 +137,7 @@ pub enum Arrivals {
 
 /// Events at each of which some hosts send a message to some others. A host by itself that sends one message at a time is the plain
 /// case; an incast of degree N has N senders and one receiver.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MessageSource {
     /// List of those who may send.
@@ -161,8 +157,7 @@ pub struct MessageSource {
 }
 
 /// Independent gaps between events.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Gaps {
     /// Equal, and none before the first event.
@@ -182,7 +177,7 @@ pub enum Gaps {
         /// Standard deviation of the logarithm.
         sigma: f64,
     },
-    /// Exponential with one of two means, drawn anew for each gap, whose shares of the time are alike.
+    /// Exponential with one of two means, drawn for each gap, whose shares of the time are alike.
     ///
     /// Source: Whitt 1982, 3.1, "balanced means".
     Hyperexponential {
@@ -194,8 +189,7 @@ pub enum Gaps {
 }
 
 /// How long messages are.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MessageSizes {
     /// All alike.

@@ -1,5 +1,6 @@
 //! Networks: nodes, links, and their queues.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::SpecError;
@@ -9,8 +10,7 @@ use crate::units::{Bytes, Rate, Span};
 /// A network, given in full or by a generator. Generated names: `host-3`, `switch-0`, `edge-2`, `agg-1`,
 /// `core-0`; dumbbell: `left-0`, `right-0`, routers `left` and `right`; extended generalised fat tree: `level1-0`,
 /// `level2-3`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Network {
     /// Nodes and links, one by one.
@@ -69,8 +69,7 @@ pub enum Network {
 }
 
 /// Which of several shortest paths is taken. See [`crate::routing`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Routing {
     /// A hash of the destination spreads destinations over the paths.
@@ -83,8 +82,7 @@ pub enum Routing {
 }
 
 /// A node of a graph.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
     /// Unique name.
@@ -96,8 +94,7 @@ pub struct Node {
 }
 
 /// What a node does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeKind {
     /// Sends and receives.
@@ -117,8 +114,7 @@ impl NodeKind {
 }
 
 /// A full-duplex link of a graph.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// One end: a place in `nodes`.
@@ -130,8 +126,7 @@ pub struct Link {
 }
 
 /// Properties of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// Line rate.
@@ -145,8 +140,7 @@ pub struct LinkSpec {
 }
 
 /// Properties of a generated switch.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchSpec {
     /// See [`Node::latency_ps`].
@@ -154,8 +148,7 @@ pub struct SwitchSpec {
 }
 
 /// A discipline for some ports.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QueueRule {
     /// Port ids.
@@ -165,6 +158,11 @@ pub struct QueueRule {
 }
 
 impl QueueRule {
+    /// First in, first out at these ports, up to a limit.
+    pub fn drop_tail(ports: Vec<u32>, limit: Limit) -> QueueRule {
+        QueueRule { ports, discipline: Discipline::DropTail { limit, marking: None, overrun: None } }
+    }
+
     /// Whether its queues mark frames.
     pub fn marks(&self) -> bool {
         self.discipline.marks()
@@ -172,8 +170,7 @@ impl QueueRule {
 }
 
 /// A queue discipline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Discipline {
     /// First in, first out; a frame that would exceed the limit is dropped on arrival.
@@ -215,10 +212,9 @@ impl Discipline {
     }
 }
 
-/// Marks on ECN-capable frames that come to a queue and wait: never up to `k_min`, always above `k_max`, and with a
-/// probability that grows from 0 to `p_max` between. See [`crate::marking`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+/// Marks on ECN-capable frames that wait in a queue: never up to `k_min`, always above `k_max`, and with a probability that grows from 0
+/// to `p_max` between. See [`crate::marking`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Marking {
     /// Lower threshold.
@@ -227,6 +223,20 @@ pub struct Marking {
     pub k_max_bytes: Bytes,
     /// Probability just below the upper threshold.
     pub p_max: f64,
+    /// When it is decided, and by what waits then.
+    #[serde(default)]
+    pub when: MarkingTime,
+}
+
+/// When a queue marks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MarkingTime {
+    /// A frame joins the queue: what waits, the frame included.
+    #[default]
+    Arrival,
+    /// Its transmission begins: what still waits.
+    Departure,
 }
 
 impl Marking {
@@ -249,8 +259,7 @@ impl Marking {
 
 /// Frames that do not reach a queue after it was full: a ring at an input of the switch overruns. See
 /// [`crate::queue::Overrun`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Overrun {
     /// The ports that lead to the inputs that lose frames.
@@ -262,8 +271,7 @@ pub struct Overrun {
 }
 
 /// How much may wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// Sum of the frame sizes.
@@ -271,5 +279,6 @@ pub enum Limit {
     /// Number of frames, whatever their size.
     Frames(u64),
     /// Any amount.
+    #[default]
     Unlimited,
 }

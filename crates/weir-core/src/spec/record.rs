@@ -1,12 +1,12 @@
 //! What is recorded.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Span, Time};
 
 /// What a run writes down besides the totals of flows and ports.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     /// Series of ports.
@@ -30,8 +30,7 @@ pub struct Record {
 }
 
 /// A capture file: the frames whose transmission begins at some ports, in order of time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Capture {
     /// Unique name.
@@ -47,8 +46,7 @@ pub struct Capture {
 }
 
 /// Rows of the table `intervals`: queue, throughput and drops of a port.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortProbe {
     /// Port id; at most one probe per port.
@@ -58,8 +56,7 @@ pub struct PortProbe {
 }
 
 /// Rows of the table `deliveries` (what arrived of a traffic group) or `flow_deliveries` (of each of its flows).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficProbe {
     /// Place in `traffic`; at most one probe per group and table.
@@ -69,8 +66,7 @@ pub struct TrafficProbe {
 }
 
 /// Rows of the tables `probe_streams`, `probe_states` and `probe_packets`: what probing senders write down.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StreamProbe {
     /// Place in `traffic`; at most one probe per group.
@@ -80,8 +76,7 @@ pub struct StreamProbe {
 }
 
 /// Rows of the table `limiters`: the rate limiter of each flow of a host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimiterProbe {
     /// A host that is a reaction point; at most one probe per host.
@@ -91,8 +86,7 @@ pub struct LimiterProbe {
 }
 
 /// Rows of the table `queue_levels`: how long how much waited at a port.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LevelProbe {
     /// Port id; at most one probe per port.

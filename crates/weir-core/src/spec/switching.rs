@@ -1,12 +1,12 @@
 //! How switches and the adapters of hosts buffer, and outputs that are slower for a while.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// What is not said of a port alone.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Switching {
     /// Switches whose ports share one memory; a switch is named at most once.
@@ -27,8 +27,7 @@ impl Switching {
 }
 
 /// One memory for all queues of a switch. A frame that finds no room is dropped.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     /// Switch ids.
@@ -42,8 +41,7 @@ pub struct Memory {
 }
 
 /// PAUSE by what waits in a shared memory.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryPause {
     /// What is compared with the watermarks, and who is paused.
@@ -61,8 +59,7 @@ pub struct MemoryPause {
 }
 
 /// What is compared with the watermarks, and who is paused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PauseScope {
     /// All that waits in the switch; all neighbours. Between switches it can lock up: two that are full wait for
@@ -73,8 +70,7 @@ pub enum PauseScope {
 }
 
 /// How hosts queue what they send.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Adapter {
     /// Host ids.
@@ -84,8 +80,7 @@ pub struct Adapter {
 }
 
 /// How a host queues what it sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdapterKind {
     /// A queue for each destination, served in turn.
@@ -93,8 +88,7 @@ pub enum AdapterKind {
 }
 
 /// A port that is served at a lower rate for a while, by credit: each slot adds the rate's share of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
     /// Port id: of a switch, towards a host.
@@ -109,8 +103,7 @@ pub struct Service {
 
 /// A buffer in a host, behind the port that leads to it. What slows that port by a [`Service`] then slows the
 /// emptying of the buffer, and PAUSE holds the port while the buffer is too full.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Egress {
     /// Host ids.

@@ -1,5 +1,6 @@
 //! Connections of a transport protocol, and what their applications send; estimators that probe a path.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Departures, FrameSize, Stream};
@@ -11,8 +12,7 @@ use crate::units::{Bytes, Span, Time};
 ///
 /// Each has two flows: its data, and what comes back. The first follows those of the sources of its group and of the
 /// connections before it; the second comes next.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Connections {
     /// Settings of both ends.
@@ -32,8 +32,7 @@ impl Connections {
 }
 
 /// How hosts are imperfect; everything null: not at all.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hosts {
     /// How the timers fail that hold the segments of a paced sender back.
@@ -45,8 +44,7 @@ pub struct Hosts {
 }
 
 /// A connection.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
     /// The host that opens it and sends data.
@@ -62,8 +60,7 @@ pub struct Connection {
 }
 
 /// What an application writes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Load {
     /// As much as it can, until it stops.
@@ -87,8 +84,7 @@ pub enum Load {
 /// Estimators that send trains of packets, with the same settings.
 ///
 /// Each has two flows, as a connection: its trains, and what the receiver asks for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Probers {
     /// Settings of both ends.
@@ -100,8 +96,7 @@ pub struct Probers {
 }
 
 /// An estimator.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Prober {
     /// The host that sends trains.

@@ -1,5 +1,6 @@
 //! What both ends of a connection are set to.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc;
@@ -10,8 +11,8 @@ use crate::tcp::segment::{Flags, Segment};
 use crate::units::{Bytes, Span};
 
 /// Settings of a connection, as they cross the boundary.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "TcpConfig"))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TcpConfig")]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What sets the sending rate.
@@ -69,8 +70,8 @@ pub struct Config {
 }
 
 /// How the window comes down while losses are repaired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "LossRecovery"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "LossRecovery")]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
     /// At once.
@@ -93,8 +94,7 @@ pub enum Recovery {
 }
 
 /// Which segments count as lost when others behind them have arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossMarking {
     /// Those behind which three or more have arrived.
@@ -113,8 +113,7 @@ pub enum LossMarking {
 }
 
 /// What finds a retransmission that is lost again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LostRetransmissions {
     /// Something sent later has arrived, and a quarter of the least round-trip time has passed since.

@@ -14,7 +14,7 @@
 //! and 9768 (ECN), RFC 9293, 3.8.6 (closed windows); [`rate`]: delivery-rate samples.
 //!
 //! Limits: data flows in one direction; a receiver keeps what it has reported of (no reneging); segments are
-//! not cut anew when they are sent again; no Nagle algorithm, no undo of a needless reduction.
+//! not cut again when they are sent again; no Nagle algorithm, no undo of a needless reduction.
 
 mod config;
 mod counters;

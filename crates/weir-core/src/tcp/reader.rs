@@ -1,13 +1,13 @@
 //! An application that reads more slowly than data may come, and the window that it leaves.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::SpecError;
 use crate::units::{Rate, Span, Time};
 
 /// How the application at the receiver reads.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
     /// Data, without headers, as a steady stream.

@@ -101,11 +101,11 @@ impl Flags {
     }
 }
 
-/// Most blocks of one segment, beside time stamps.
+/// Most blocks of one segment, besides time stamps.
 ///
 /// Source: RFC 2018, 3.
 pub const MAX_SACKS: usize = 3;
-/// Most blocks beside counters, too.
+/// Most blocks besides counters, too.
 ///
 /// Source: RFC 9768, 3.2.3.3 (two blocks come before counters, these before more blocks).
 const MAX_BESIDE_COUNTS: u8 = 2;

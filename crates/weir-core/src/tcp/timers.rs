@@ -1,5 +1,6 @@
 //! Timers that are coarse or late, as those of an operating system.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::SpecError;
@@ -10,8 +11,7 @@ use crate::units::{Span, Time};
 ///
 /// Source: Rapid UDP, (4) II: send gaps that are extremely large and extremely small. How often timers are late and by
 /// how much is an assumption.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Timing {
     /// They run out at multiples of this; 0: at any time.

@@ -303,7 +303,7 @@ fn datagram(inside: Rest<'_>, ports: [u16; 2], around: Around, marked: bool) -> 
         let around = around.within(Tunnel::Geneve, number).filter(|_| rest.kept[0] >> 6 == 0)?;
         return Some(by_protocol_type(rest.number(2), rest.after(8 + options), around));
     }
-    // The network has a number, and what is reserved is zero. Bits of groups, of Cisco, stand beside it.
+    // The network has a number, and what is reserved is zero. Bits of groups, of Cisco, stand next to it.
     let is_vxlan = rest.kept[0] & 0x08 != 0 && rest.kept[0] & 0x77 == 0 && rest.kept[7] == 0;
     let around = around.within(Tunnel::Vxlan, number).filter(|_| is_vxlan)?;
     Some(ethernet(rest.after(8), around))

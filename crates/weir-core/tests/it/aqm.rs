@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use weir_core::marking::Ecn;
-use weir_core::queue::{Discarded, Label, Labeled, Lane, Limit, Offer, Port};
+use weir_core::queue::{Discarded, Label, Labeled, Lane, Limit, Managements, Offer, Port};
 use weir_core::rng::Seed;
 use weir_core::spec::aqm::{Aqm, Codel, FqCodel, Pie};
 use weir_core::units::{Bytes, Rate, Span, Time};
@@ -10,22 +10,9 @@ use weir_core::units::{Bytes, Rate, Span, Time};
 /// 1250 B at 10 Mbit/s.
 pub(crate) const TX: Span = Span::from_ms(1);
 pub(crate) const SIZE: Bytes = Bytes::new(1250);
-const CODEL: Codel = Codel { target_ps: Span::from_ms(5), interval_ps: Span::from_ms(100), ecn: false };
-const PIE: Pie = Pie {
-    target_ps: Span::from_ms(15),
-    update_ps: Span::from_ms(15),
-    max_burst_ps: Span::from_ms(150),
-    alpha: 0.125,
-    beta: 1.25,
-    ecn: false,
-};
-const FQ: FqCodel = FqCodel {
-    target_ps: CODEL.target_ps,
-    interval_ps: CODEL.interval_ps,
-    ecn: false,
-    queues: 1024,
-    quantum_bytes: Bytes::new(1514),
-};
+const CODEL: Codel = Codel::RFC_8289;
+const PIE: Pie = Pie::RFC_8033;
+const FQ: FqCodel = FqCodel::RFC_8290;
 
 /// A frame that comes: when, whose, and whether it may be marked.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +31,11 @@ pub(crate) enum Fate {
 
 /// What becomes of all frames at a port of 10 Mbit/s.
 pub(crate) fn fates(aqm: Aqm, limit: Limit, coming: &[Coming]) -> Vec<Fate> {
-    let mut port: Port<usize> =
-        Port::new(Rate::from_bps(10_000_000), Bytes::ZERO, limit).managed(&aqm, Seed::new(3).stream("queue"));
+    let mut port: Port<usize> = Port::new(Rate::from_bps(10_000_000), Bytes::ZERO, limit).managed(
+        &aqm,
+        Seed::new(3).stream("queue"),
+        &Managements::new(),
+    );
     let mut fates = vec![None; coming.len()];
     let mut note = |place: usize, fate: Fate| assert!(fates[place].replace(fate).is_none(), "{place} twice");
     let (mut next, mut queued_bytes, mut settled) = (0, 0_u128, Time::ZERO);
@@ -126,7 +116,7 @@ fn codel_never_drops_what_leaves_one_frame_behind() {
 fn ecn_capable_frames_are_marked_where_others_are_dropped() {
     let capable = Label { flow: 0, ecn: Ecn::Ect0, class: 0, trims: false };
     for aqm in [Aqm::Codel(Codel { ecn: true, ..CODEL }), Aqm::FqCodel(FqCodel { ecn: true, ..FQ })] {
-        let marked = fates(aqm, Limit::UNLIMITED, &stream(2000, Span::from_us(800), capable));
+        let marked = fates(aqm.clone(), Limit::UNLIMITED, &stream(2000, Span::from_us(800), capable));
         let marks: Vec<Time> = marked
             .iter()
             .filter_map(|fate| if let Fate::Sent { begin, marked: true } = fate { Some(*begin) } else { None })
@@ -254,7 +244,7 @@ proptest! {
             Coming { at: now, size: Bytes::new(size), label: Label { flow, ecn: Ecn::from_bits(flow as u8), class: 0, trims: false } }
         }).collect();
         // `fates` asserts that each frame has one fate, and what the port counts.
-        let fates = fates(aqm, limit, &coming);
+        let fates = fates(aqm.clone(), limit, &coming);
         let patience = if matches!(aqm, Aqm::Pie(_)) { PIE.max_burst_ps } else { CODEL.interval_ps };
         for (fate, coming) in fates.iter().zip(&coming) {
             match fate {

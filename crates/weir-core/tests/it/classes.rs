@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use weir_core::marking::Ecn;
-use weir_core::queue::{ClassSet, Label, Lane, Limit, Offer, Port, SharedMemory};
+use weir_core::queue::{ClassSet, Label, Lane, Limit, Managements, Offer, Port, SharedMemory};
 use weir_core::rng::Seed;
 use weir_core::spec;
 use weir_core::spec::Discipline;
@@ -25,7 +25,11 @@ fn limited(class: u8, weight: Option<u32>, limit: spec::Limit) -> Class {
 
 fn port(order: Order, list: Vec<Class>) -> Port<(u8, u32)> {
     let stream = |class| Seed::new(3).stream(&format!("queue/{class}"));
-    Port::new(Rate::from_bps(10_000_000), Bytes::ZERO, Limit::UNLIMITED).classed(&Classes { order, list }, stream)
+    Port::new(Rate::from_bps(10_000_000), Bytes::ZERO, Limit::UNLIMITED).classed(
+        &Classes { order, list },
+        stream,
+        &Managements::new(),
+    )
 }
 
 fn offer(port: &mut Port<(u8, u32)>, now: Time, class: u8, number: u32, size: Bytes) -> Offer {

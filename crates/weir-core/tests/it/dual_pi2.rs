@@ -3,24 +3,13 @@
 use proptest::prelude::*;
 use weir_core::marking::Ecn;
 use weir_core::queue::{Label, Limit};
-use weir_core::spec::Marking;
 use weir_core::spec::aqm::{Aqm, DualPi2, DualScheduler};
+use weir_core::spec::{Marking, MarkingTime};
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::aqm::{Coming, Fate, SIZE, TX, drop_times, fates, stream};
 
-/// With the defaults of RFC 9332.
-const DUAL: DualPi2 = DualPi2 {
-    target_ps: Span::from_ms(15),
-    update_ps: Span::from_ms(15),
-    alpha: 0.15,
-    beta: 3.0,
-    coupling: 2.0,
-    ramp_start_ps: Span::from_us(800),
-    ramp_range_ps: Span::from_us(400),
-    ramp_frames: 1,
-    scheduler: DualScheduler::Wrr { classic: 0.1 },
-};
+const DUAL: DualPi2 = DualPi2::RFC_9332;
 const CLASSIC: Label = Label { flow: 1, ecn: Ecn::NotEct, class: 0, trims: false };
 const MARKED: Label = Label { flow: 2, ecn: Ecn::Ect0, class: 0, trims: false };
 const LOW: Label = Label { flow: 3, ecn: Ecn::Ect1, class: 0, trims: false };
@@ -165,14 +154,16 @@ fn a_time_shifted_fifo_serves_in_the_order_of_arrival_with_one_queue_later_by_th
 
 #[test]
 fn a_threshold_marks_what_finds_more_waiting_than_it_says() {
-    // 50 frames at once: the first begins, the n-th finds n - 1 that wait, itself among them.
+    // 50 frames at once: the first begins, the n-th finds n - 1 that wait, itself among them. When the n-th of 40 leaves, 40 - n still wait.
     let coming: Vec<Coming> = (0..50).map(|_| Coming { at: Time::ZERO, size: SIZE, label: LOW }).collect();
     let (k_min_bytes, k_max_bytes) = (SIZE * 20, SIZE * 20);
-    let fates = fates(Aqm::Threshold(Marking { k_min_bytes, k_max_bytes, p_max: 1.0 }), Limit::frames(40), &coming);
-    for (place, fate) in fates.iter().enumerate() {
-        match fate {
-            Fate::Sent { marked, .. } => assert_eq!(*marked, (21..=40).contains(&place), "{place}"),
-            Fate::Dropped { early, .. } => assert!(!early && place > 40, "{place}"),
+    for (when, expected) in [(MarkingTime::Arrival, 21..=40), (MarkingTime::Departure, 1..=19)] {
+        let aqm = Aqm::Threshold(Marking { k_min_bytes, k_max_bytes, p_max: 1.0, when });
+        for (place, fate) in fates(aqm, Limit::frames(40), &coming).iter().enumerate() {
+            match fate {
+                Fate::Sent { marked, .. } => assert_eq!(*marked, expected.contains(&place), "{place}"),
+                Fate::Dropped { early, .. } => assert!(!early && place > 40, "{place}"),
+            }
         }
     }
 }

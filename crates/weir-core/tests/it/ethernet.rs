@@ -15,7 +15,7 @@ use weir_core::spec::control::{
     NewLimiter, Notification, NotificationLane, Positive, QcnCongestionPoint, QcnReactionPoint, Recovery, Restart,
     Sampling, Saturation, Stop, StopReset,
 };
-use weir_core::spec::{Limit, Marking};
+use weir_core::spec::{Limit, Marking, MarkingTime};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 const LINE: Rate = Rate::from_gbit_per_s(10);
@@ -170,9 +170,9 @@ fn samples_are_100_frames_apart_on_average_and_spread_as_asked() {
     }
 }
 
-#[test]
-fn quantized_feedback_has_six_bits_and_shortens_the_way_to_the_next_sample() {
-    let spec = QcnCongestionPoint {
+/// A congestion point of QCN that samples every 150 kB.
+fn qcn_point() -> QcnCongestionPoint {
+    QcnCongestionPoint {
         ports: vec![],
         q_eq_bytes: Bytes::new(26_000),
         w: 2.0,
@@ -180,7 +180,12 @@ fn quantized_feedback_has_six_bits_and_shortens_the_way_to_the_next_sample() {
         sampling: Sampling::Uniform { jitter: 0.0 },
         counted: Counted::Received,
         notification: bcn_point().notification,
-    };
+    }
+}
+
+#[test]
+fn quantized_feedback_has_six_bits_and_shortens_the_way_to_the_next_sample() {
+    let spec = qcn_point();
     let after = |queue: u64| {
         let mut point = qcn::CongestionPoint::new(&spec, stream("cp"));
         let mut frames = 0;
@@ -203,15 +208,7 @@ fn quantized_feedback_has_six_bits_and_shortens_the_way_to_the_next_sample() {
 
 #[test]
 fn above_the_set_point_alone_limiters_are_made_where_it_is_asked_for_and_all_obey_the_rest() {
-    let spec = QcnCongestionPoint {
-        ports: vec![],
-        q_eq_bytes: Bytes::new(26_000),
-        w: 2.0,
-        sample_every_bytes: Bytes::new(150_000),
-        sampling: Sampling::Uniform { jitter: 0.0 },
-        counted: Counted::Received,
-        notification: bcn_point().notification,
-    };
+    let spec = qcn_point();
     let reported =
         |queue: u64| qcn::CongestionPoint::new(&spec, stream("cp")).sample(Bytes::new(queue)).map(Feedback::Qcn);
     let (short, long) = (reported(20_000).expect("it grew"), reported(26_001).expect("it is above"));
@@ -294,9 +291,11 @@ fn a_notification_point_speaks_once_in_a_while() {
 
 #[test]
 fn marks_grow_from_never_to_always() {
-    let spec = Marking { k_min_bytes: FRAME * 4, k_max_bytes: FRAME * 24, p_max: 0.2 };
+    let spec = Marking { k_min_bytes: FRAME * 4, k_max_bytes: FRAME * 24, p_max: 0.2, when: MarkingTime::Arrival };
     let mut marker = Marker::new(&spec, stream("marks"));
-    let mut share = |frames: u64| (0..20_000).filter(|_| marker.on_frame(FRAME * frames)).count() as f64 / 20_000.0;
+    let mut share = |frames: u64| {
+        (0..20_000).filter(|_| marker.on_frame(MarkingTime::Arrival, FRAME * frames)).count() as f64 / 20_000.0
+    };
     assert_eq!((share(0), share(4), share(25)), (0.0, 0.0, 1.0));
     assert!((share(14) - 0.1).abs() < 4.0 * (0.09f64 / 20_000.0).sqrt());
     assert!((share(24) - 0.2).abs() < 4.0 * (0.16f64 / 20_000.0).sqrt());

@@ -7,7 +7,7 @@ use weir_core::path::{Arrived, Departure, Line, LineSpec, LossModel, replay};
 use weir_core::queue::Label;
 use weir_core::rng::Seed;
 use weir_core::spec::aqm::{Aqm, Codel, DualPi2, DualScheduler, FqCodel, Pie};
-use weir_core::spec::{Departures, FrameSize, Limit, Marking};
+use weir_core::spec::{Departures, FrameSize, Limit, Marking, MarkingTime};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 const SEED: Seed = Seed::new(5);
@@ -118,9 +118,10 @@ fn any_aqm() -> impl Strategy<Value = Option<Aqm>> {
         let (update_ps, max_burst_ps) = (Span::from_us(200), Span::from_us(burst));
         Some(Aqm::Pie(Pie { target_ps, update_ps, max_burst_ps, alpha: 300.0, beta: 3000.0, ecn }))
     });
-    let threshold = (0_u64..20_000, 0_u64..20_000).prop_map(|(k_min, range)| {
+    let threshold = (0_u64..20_000, 0_u64..20_000, any::<bool>()).prop_map(|(k_min, range, departs)| {
+        let when = if departs { MarkingTime::Departure } else { MarkingTime::Arrival };
         let (k_min_bytes, k_max_bytes) = (Bytes::new(k_min), Bytes::new(k_min + range));
-        Some(Aqm::Threshold(Marking { k_min_bytes, k_max_bytes, p_max: 0.5 }))
+        Some(Aqm::Threshold(Marking { k_min_bytes, k_max_bytes, p_max: 0.5, when }))
     });
     let dual = any::<bool>().prop_map(move |wrr| {
         Some(Aqm::DualPi2(DualPi2 {

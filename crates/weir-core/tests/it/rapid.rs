@@ -2,7 +2,7 @@
 
 mod probing;
 
-use weir_core::rapid::{self, Adaptation, Config, Denoising, Estimator, Ramp, Sample, Schedule, Terms};
+use weir_core::rapid::{self, Config, Denoising, Estimator, Ramp, Sample, Terms};
 use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Rate, Span, Time};
 
@@ -21,25 +21,7 @@ fn ramp() -> Ramp {
 }
 
 fn config(estimator: Estimator) -> Config {
-    Config {
-        ramp: ramp(),
-        schedule: Schedule::Absolute,
-        denoising: Denoising::None {},
-        estimator,
-        rate: Adaptation {
-            tau_ps: Span::from_ms(200),
-            eta: 3.0,
-            initial_bps: mbps(8.0),
-            least_bps: mbps(1.0),
-            most_bps: LINK,
-            beta: 0.5,
-            start_packets: None,
-            backlog: None,
-        },
-        link_bps: LINK,
-        framing_bytes: Bytes::new(20),
-        repair_bps: None,
-    }
+    Config { ramp: ramp(), estimator, ..Config::over(LINK) }
 }
 
 /// What others send through the queue: times of arrival.

@@ -1,7 +1,7 @@
 //! The two ends of a message in numbered packets, joined by hand.
 
 use weir_core::cc::{self, Controllers, Path, Setup};
-use weir_core::rdma::{Config, Credit, Packet, PacketKind, Receiver, Recovery, Sender};
+use weir_core::rdma::{Config, Credit, Demand, Packet, PacketKind, Receiver, Recovery, Sender};
 use weir_core::rng::Seed;
 use weir_core::spec::messages::Packets;
 use weir_core::units::{Bytes, Rate, Span, Time};
@@ -13,22 +13,11 @@ const PATH: Path = Path {
     packet: (Bytes::new(1000), Bytes::new(1048)),
 };
 
+const CREDIT: Credit =
+    Credit { initial: 1.0, revokes: true, most: 1.5, packets: 4.0, share: 1.0, oversubscription: None };
+
 fn config(recovery: Recovery) -> Config {
-    Config {
-        congestion_control: cc::Config::LineRate(cc::LineRateConfig {}),
-        recovery,
-        reordering_packets: None,
-        answer_bytes: Bytes::new(64),
-        answer_every_bytes: Bytes::ZERO,
-        control_class: 0,
-        telemetry_bytes: Bytes::new(42),
-        window_bytes: None,
-        initial_window_bytes: None,
-        round_trip_ps: None,
-        timeout_ps: Span::from_us(100),
-        paths: None,
-        credit: None,
-    }
+    Config { recovery, timeout_ps: Span::from_us(100), ..Config::default() }
 }
 
 fn ends(config: &Config, packets: u64) -> (Sender, Receiver) {
@@ -36,7 +25,10 @@ fn ends(config: &Config, packets: u64) -> (Sender, Receiver) {
     let connection = config.connection(PACKETS, &PATH);
     let setup = Setup { path: PATH, ..Setup::plain(&connection) };
     let control = Controllers::new().make(setup).expect("it is built in");
-    (Sender::new(config, PACKETS, (0, bytes), &PATH, control, None), Receiver::new(config, PACKETS, bytes))
+    (
+        Sender::new(config, PACKETS, (0, bytes), &PATH, control, None),
+        Receiver::new(config, PACKETS, bytes, PATH.product()),
+    )
 }
 
 fn us(us: u64) -> Time {
@@ -44,12 +36,12 @@ fn us(us: u64) -> Time {
 }
 
 fn numbers(sender: &mut Sender, now: Time, most: usize) -> Vec<u64> {
-    let next = || sender.poll_transmit(now).map(|packet| packet.number);
+    let next = || sender.poll_transmit(now, 1).map(|packet| packet.number);
     std::iter::from_fn(next).take(most).collect()
 }
 
 fn sent(sender: &mut Sender, now: Time, most: usize) -> Vec<Packet> {
-    std::iter::from_fn(|| sender.poll_transmit(now)).take(most).collect()
+    std::iter::from_fn(|| sender.poll_transmit(now, 1)).take(most).collect()
 }
 
 /// Brings what comes to the receiver, and its answers back.
@@ -137,19 +129,26 @@ fn gathered_answers_leave_nothing_out() {
     assert!(missing.iter().all(|number| left.contains(number)) && left.len() < missing.len() + 4, "{left:?}");
 }
 
+/// Data, requests, answers and credit are lost, doubled, cut and late; whatever comes first, each packet arrives and its sender knows that.
 #[test]
 fn everything_arrives_over_a_link_that_loses_doubles_and_cuts() {
-    for recovery in [Recovery::GoBackN, Recovery::Selective] {
-        for seed in 0..30 {
+    let credits = |recovery| if recovery == Recovery::Selective { vec![None, Some(CREDIT)] } else { vec![None] };
+    for recovery in [Recovery::GoBackZero, Recovery::GoBackN, Recovery::Selective] {
+        for (credit, seed) in credits(recovery).into_iter().flat_map(|credit| (0..30).map(move |seed| (credit, seed))) {
             let mut chance = Seed::new(seed).stream("link");
-            let config = Config { reordering_packets: Some(3), ..config(recovery) };
-            let (mut sender, mut receiver) = ends(&config, 200);
+            let config = Config {
+                reordering_packets: Some(3),
+                answer_every_bytes: Bytes::new(4000 * (seed % 2)),
+                credit,
+                ..config(recovery)
+            };
+            let (mut sender, mut receiver) = ends(&config, if recovery == Recovery::GoBackZero { 20 } else { 200 });
             let mut now = us(0);
-            for _ in 0..10_000 {
+            for _ in 0..20_000 {
                 for mut packet in sent(&mut sender, now, 20) {
                     match chance.below(20) {
                         0 => continue,
-                        1 if recovery == Recovery::Selective => packet.cut(0, true),
+                        1 if packet.kind == PacketKind::Data => packet.cut(0, true),
                         _ => {}
                     }
                     for _ in 0..=u64::from(chance.below(20) == 0) {
@@ -157,7 +156,10 @@ fn everything_arrives_over_a_link_that_loses_doubles_and_cuts() {
                     }
                 }
                 now += Span::from_us(5);
-                while let Some(answer) = receiver.poll_transmit() {
+                let granted = (receiver.demand() > Demand::Nothing).then(|| receiver.give_credit(4.0).0);
+                for answer in
+                    std::iter::from_fn(|| receiver.poll_transmit()).chain(granted.filter(|_| credit.is_some()))
+                {
                     if chance.below(20) > 0 {
                         sender.handle(now, &answer, &[]);
                     }
@@ -168,51 +170,133 @@ fn everything_arrives_over_a_link_that_loses_doubles_and_cuts() {
                     break;
                 }
             }
-            assert!(receiver.finished().is_some() && sender.finished().is_some(), "{recovery:?} {seed}");
-            assert_eq!(sender.flight(), Bytes::ZERO);
+            assert!(receiver.finished().is_some() && sender.finished().is_some(), "{recovery:?} {credit:?} {seed}");
+            assert_eq!(
+                (sender.flight(), sender.poll_timeout()),
+                (Bytes::ZERO, Time::NEVER),
+                "{recovery:?} {credit:?} {seed}"
+            );
         }
     }
 }
 
 #[test]
 fn a_sender_spends_its_first_credit_and_then_what_it_is_given() {
-    let credit = Credit { initial: 1.0, revokes: true, most: 1.5, packets: 4, share: 1.0 };
+    let credit = CREDIT;
     let config = Config { credit: Some(credit), ..config(Recovery::Selective) };
     let (mut sender, mut receiver) = ends(&config, 100);
-    // BDP 12.5 kB.
+    // BDP 12.5 kB, frames of 1048 B.
     let first = sent(&mut sender, us(0), 100);
-    assert_eq!(first.len(), 13);
+    assert_eq!(first.len(), 12);
     bring(&mut sender, &mut receiver, us(10), &first);
-    assert!(receiver.wants_credit());
-    let (packet, given) = receiver.give_credit(4);
-    assert_eq!(given, 4);
+    // Until it heard from the receiver it asked for what its first credit leaves, a packet at least; then for what it may have ahead.
+    assert_eq!(receiver.demand(), Demand::Urgent);
+    let (packet, given) = receiver.give_credit(4.0);
+    assert_eq!(given, Bytes::new(4096));
     sender.handle(us(12), &packet, &[]);
     let more = sent(&mut sender, us(12), 100);
-    assert_eq!(more.iter().map(|packet| packet.number).collect::<Vec<u64>>(), [13, 14, 15, 16]);
-    // It asks for 1.5 x 12.5 kB ahead, and is never given more than it asks for.
+    assert_eq!(more.iter().map(|packet| packet.number).collect::<Vec<u64>>(), [12, 13, 14, 15]);
+    // It asks for 1.5 x 12.5 kB ahead, in units of 256 B, and gets as much again if nobody else wants any.
     bring(&mut sender, &mut receiver, us(20), &more);
-    let mut all = 0;
-    while receiver.wants_credit() {
-        all += receiver.give_credit(4).1;
+    let mut all = [Bytes::ZERO; 2];
+    while receiver.demand() != Demand::Nothing {
+        let place = usize::from(receiver.demand() == Demand::Idle);
+        all[place] += receiver.give_credit(4.0).1;
     }
-    assert!((18..=19).contains(&all), "{all}");
+    assert_eq!(all, [Bytes::new(18_944), Bytes::new(20_480)]);
 }
 
 #[test]
-fn a_sender_whose_first_credit_is_taken_away_has_asked_and_asks_again_when_time_is_up() {
-    let credit = Credit { initial: 4.0, revokes: true, most: 1.5, packets: 4, share: 1.0 };
+fn the_first_credit_counts_in_what_a_sender_asks_for_and_active_ones_share_it() {
+    let credit = Credit { initial: 1.0, most: 2.0, ..CREDIT };
+    let config = Config { credit: Some(credit), ..config(Recovery::Selective) };
+    for (active, asked) in [(1, 13_568), (3, 4608)] {
+        let (mut sender, _) = ends(&config, 100);
+        // 25 kB ahead; 12.5 kB less a packet are left of the first.
+        assert_eq!(sender.poll_transmit(us(0), active).expect("it may").from, asked);
+    }
+}
+
+#[test]
+fn a_cut_payload_brings_a_packet_of_credit_though_nothing_was_asked_for() {
+    let credit = Credit { initial: 4.0, most: 1.5, ..CREDIT };
+    let config = Config { credit: Some(credit), ..config(Recovery::Selective) };
+    let (mut sender, mut receiver) = ends(&config, 10);
+    let mut first = sent(&mut sender, us(0), 10);
+    first[9].cut(0, true);
+    bring(&mut sender, &mut receiver, us(10), &first[9..]);
+    assert_eq!((first[9].from, receiver.demand()), (0, Demand::Urgent));
+    assert_eq!(receiver.give_credit(4.0).1, Bytes::ZERO);
+    assert_eq!(receiver.demand(), Demand::Idle);
+    // Earlier packets asked for one: all of them were sent at once.
+    bring(&mut sender, &mut receiver, us(11), &first[..1]);
+    assert_eq!(receiver.demand(), Demand::Urgent);
+}
+
+#[test]
+fn a_sender_without_credit_asks_for_some_when_time_is_up() {
+    let credit = Credit { initial: 4.0, most: 1.5, ..CREDIT };
     let config = Config { credit: Some(credit), ..config(Recovery::Selective) };
     let (mut sender, mut receiver) = ends(&config, 40);
     let first = sent(&mut sender, us(0), 10);
     bring(&mut sender, &mut receiver, us(10), &first[..1]);
-    assert!(receiver.wants_credit());
-    assert_eq!(sender.poll_transmit(us(10)), None);
+    assert_eq!(receiver.demand(), Demand::Urgent);
+    assert_eq!(sender.poll_transmit(us(10), 1), None);
     // The nine others were lost, and so is whatever the receiver gives.
     assert_eq!(sender.poll_timeout(), us(100));
     sender.handle_timeout(us(100));
-    let next = sender.poll_transmit(us(100)).expect("it asks");
-    assert_eq!(next.kind, PacketKind::Request);
-    assert_eq!(sender.poll_transmit(us(100)), None);
+    let next = sender.poll_transmit(us(100), 1).expect("it asks");
+    assert_eq!((next.kind, next.from), (PacketKind::Request, 18_944));
+    assert_eq!(sender.poll_transmit(us(100), 1), None);
+}
+
+#[test]
+fn a_sender_without_credit_hears_of_arrivals_whose_answers_were_lost() {
+    let config = Config { credit: Some(CREDIT), ..config(Recovery::Selective) };
+    let (mut sender, mut receiver) = ends(&config, 16);
+    let first = sent(&mut sender, us(0), 100);
+    bring(&mut sender, &mut receiver, us(10), &first);
+    sender.handle(us(12), &receiver.give_credit(4.0).0, &[]);
+    for packet in sent(&mut sender, us(12), 100) {
+        receiver.handle(us(20), &packet);
+    }
+    assert_eq!(receiver.finished(), Some(us(20)));
+    while receiver.poll_transmit().is_some() {}
+    sender.handle_timeout(us(112));
+    let request = sender.poll_transmit(us(112), 1).expect("it has no credit to send again");
+    assert_eq!(request.kind, PacketKind::Request);
+    bring(&mut sender, &mut receiver, us(120), &[request]);
+    assert_eq!((sender.finished(), sender.counters().retransmits), (Some(us(120)), 0));
+}
+
+/// The message has come from its start since the first gap, and another one is news.
+#[test]
+fn go_back_0_asks_again_for_a_second_gap() {
+    let (mut sender, mut receiver) = ends(&config(Recovery::GoBackZero), 10);
+    for at in [5, 20, 35] {
+        let packets = sent(&mut sender, us(at - 5), 10);
+        let kinds = bring(&mut sender, &mut receiver, us(at), &[packets[0], packets[1], packets[3], packets[4]]);
+        assert_eq!(kinds, [PacketKind::Arrived, PacketKind::Arrived, PacketKind::GoBack], "{at} us");
+    }
+}
+
+#[test]
+fn a_sender_may_send_a_packet_however_little_its_first_credit_is() {
+    let config = Config { credit: Some(Credit { initial: 1e-6, ..CREDIT }), ..config(Recovery::Selective) };
+    let (mut sender, mut receiver) = ends(&config, 3);
+    let first = sent(&mut sender, us(0), 9);
+    bring(&mut sender, &mut receiver, us(5), &first);
+    assert_eq!((first.len(), receiver.demand()), (1, Demand::Urgent));
+}
+
+#[test]
+fn answers_that_come_after_the_sender_went_back_count() {
+    let (mut sender, mut receiver) = ends(&config(Recovery::GoBackN), 6);
+    let packets = sent(&mut sender, us(0), 4);
+    sender.handle_timeout(us(100));
+    bring(&mut sender, &mut receiver, us(101), &packets);
+    assert_eq!(numbers(&mut sender, us(101), 9), [4, 5]);
+    assert_eq!((sender.flight(), sender.counters().retransmits), (Bytes::new(2000), 0));
 }
 
 #[test]
@@ -220,9 +304,11 @@ fn settings_that_make_no_sense_are_refused() {
     let place = |config: Config| config.check().expect_err("it makes no sense").pointer;
     let plain = config(Recovery::Selective);
     assert_eq!(plain.check(), Ok(()));
-    let credit = Credit { initial: 1.0, revokes: true, most: 1.5, packets: 4, share: 1.0 };
+    let credit = CREDIT;
     assert_eq!(place(Config { credit: Some(credit), ..config(Recovery::GoBackN) }), "/credit");
     assert_eq!(place(Config { credit: Some(Credit { share: 1.5, ..credit }), ..plain.clone() }), "/credit/share");
+    let below = Credit { oversubscription: Some(0.5), ..credit };
+    assert_eq!(place(Config { credit: Some(below), ..plain.clone() }), "/credit/oversubscription");
     assert_eq!(place(Config { timeout_ps: Span::ZERO, ..plain.clone() }), "/timeout_ps");
     assert_eq!(place(Config { control_class: 8, ..plain.clone() }), "/control_class");
     assert_eq!(place(Config { congestion_control: cc::Config::bbr(), ..plain }), "/congestion_control");

@@ -1,14 +1,10 @@
 //! Small specs to start from.
 
 use weir_core::path::LossModel;
-use weir_core::spec::Engine;
-use weir_core::spec::control::Control;
-use weir_core::spec::switching::Switching;
 use weir_core::spec::{
-    Departures, Destination, Discipline, FrameSize, Limit, Link, LinkSpec, Network, Node, NodeKind, QueueRule, Record,
-    Run, Source, Spec, Stream, SwitchSpec, Traffic,
+    Departures, FrameSize, Limit, Link, LinkSpec, Network, Node, NodeKind, QueueRule, Source, Spec, SwitchSpec, Traffic,
 };
-use weir_core::units::{Bytes, Rate, Span, Time};
+use weir_core::units::{Bytes, Rate, Span};
 
 pub(crate) const LINK: LinkSpec = LinkSpec {
     rate_bps: Rate::from_gbit_per_s(10),
@@ -32,31 +28,14 @@ pub(crate) fn graph(names: &[&str], links: &[(u32, u32)]) -> Network {
 }
 
 pub(crate) fn source(from: u32, to: u32) -> Source {
-    Source {
-        from,
-        to: Destination::Node(to),
-        start_ps: Time::ZERO,
-        stop_ps: Time::NEVER,
-        departures: Departures::Poisson { mean_gap_ps: 2.5e6 },
-        frame_size: FrameSize::Fixed(Bytes::new(1500)),
-        stream: Stream::Named,
-    }
+    Source::between(from, to, Departures::Poisson { mean_gap_ps: 2.5e6 }, FrameSize::Fixed(Bytes::new(1500)))
 }
 
 /// Three hosts on a switch; two send to the third.
 pub(crate) fn incast() -> Spec {
     Spec {
-        network: Network::Star { hosts: 3, link: LINK, switch: SWITCH },
-        queues: vec![QueueRule {
-            ports: vec![5],
-            discipline: Discipline::DropTail { limit: Limit::Frames(16), marking: None, overrun: None },
-        }],
+        queues: vec![QueueRule::drop_tail(vec![5], Limit::Frames(16))],
         traffic: vec![Traffic::of_sources("load", vec![source(0, 2), source(1, 2)])],
-        control: Control::default(),
-        switching: Switching::default(),
-        events: Vec::new(),
-        buffers: Vec::new(),
-        run: Run { duration_ps: Span::from_ms(1), engine: Engine::Event },
-        record: Record::default(),
+        ..Spec::of_network(Network::Star { hosts: 3, link: LINK, switch: SWITCH }, Span::from_ms(1))
     }
 }

@@ -72,7 +72,7 @@ pub struct Hop {
     pub strips_window_scale: bool,
 }
 
-/// The name of a direction for [`weir_core::path::Line::new`]: what its chance depends on beside the seed.
+/// The name of a direction for [`weir_core::path::Line::new`]: what its chance depends on besides the seed.
 pub fn line_name(hop: usize, direction: &str) -> String {
     format!("hop-{hop}/{direction}")
 }

@@ -85,7 +85,7 @@ impl Incoming {
 
 impl Pool {
     /// For packets of at most `mtu` bytes or, where they come joined, more; of at most `memory` bytes, allocated as
-    /// they are needed, beside the buffers for the next packet.
+    /// they are needed, besides the buffers for the next packet.
     pub(super) fn new(mtu: usize, memory: usize, joined: bool) -> Pool {
         let size = if joined { mtu.max(BUFFER_LEAST) } else { mtu };
         let ready = if joined { JOINED_MAX.div_ceil(size) } else { 1 };

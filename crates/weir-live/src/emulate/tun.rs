@@ -45,7 +45,7 @@ pub fn create(namespace: &Namespace, name: &str, joined: bool) -> Result<(OwnedF
     namespace.inside(open).map_err(|error| LiveError::system(format!("make the network device {name}"), error))
 }
 
-/// A device with these flags beside the usual ones.
+/// A device with these flags besides the usual ones.
 fn device(name: &str, flags: libc::c_int) -> io::Result<OwnedFd> {
     let device = File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
     // SAFETY: ifreq is plain old data, for which zero bytes are a value.

@@ -6,19 +6,13 @@
 //! [`socket`] opens sockets with large buffers, kernel receive stamps and a count of what they dropped.
 
 mod account;
-#[cfg(target_os = "linux")]
 mod clock;
-#[cfg(target_os = "linux")]
 pub mod namespace;
 mod seat;
-#[cfg(target_os = "linux")]
 pub mod socket;
-#[cfg(target_os = "linux")]
 mod user;
 
 pub use account::{Reading, ThreadTime};
-#[cfg(target_os = "linux")]
 pub use clock::{Clock, Rest, on_cpu};
 pub use seat::{Priority, Seat, Seated};
-#[cfg(target_os = "linux")]
 pub use user::{enter_own_user_namespace, keep_administration};

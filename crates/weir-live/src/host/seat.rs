@@ -2,6 +2,13 @@
 
 use std::path::PathBuf;
 
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::prctl::set_timerslack;
+use nix::unistd::Pid;
+
+use crate::LiveError;
+use crate::host::namespace::Namespace;
+
 /// How a thread competes for its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
@@ -31,79 +38,68 @@ pub struct Seated {
     pub cpu: Option<usize>,
 }
 
-#[cfg(target_os = "linux")]
-mod linux {
-    use nix::sched::{CpuSet, sched_setaffinity};
-    use nix::sys::prctl::set_timerslack;
-    use nix::unistd::Pid;
-
-    use super::{Priority, Seat, Seated};
-    use crate::LiveError;
-    use crate::host::namespace::Namespace;
-
-    impl Seat {
-        /// Move the calling thread here. A priority that is not permitted is no error: see [`Seated`]. Meant
-        /// for threads made for one measurement: nothing is put back.
-        pub fn take(&self) -> Result<Seated, LiveError> {
-            if let Some(path) = &self.namespace {
-                Namespace::open(path)?.enter()?;
-            }
-            if let Some(cpu) = self.cpu {
-                let this_thread = Pid::from_raw(0);
-                let mut cpus = CpuSet::new();
-                cpus.set(cpu)
-                    .and_then(|()| sched_setaffinity(this_thread, &cpus))
-                    .map_err(|errno| LiveError::system(format!("bind a thread to CPU {cpu}"), errno))?;
-            }
-            set_timerslack(1).map_err(|errno| LiveError::system("set the timer slack", errno))?;
-            let real_time = match self.priority {
-                Priority::Normal => false,
-                Priority::RealTime(level) => become_real_time(level),
-            };
-            if !real_time && self.priority != Priority::Normal {
-                ask_for_short_slices();
-            }
-            Ok(Seated { real_time, cpu: self.cpu })
+impl Seat {
+    /// Move the calling thread here. A priority that is not permitted is no error: see [`Seated`]. Meant
+    /// for threads made for one measurement: nothing is put back.
+    pub fn take(&self) -> Result<Seated, LiveError> {
+        if let Some(path) = &self.namespace {
+            Namespace::open(path)?.enter()?;
         }
-    }
-
-    /// What is left to a thread without privilege: the shortest slices that a fair scheduler grants, so that its turn
-    /// comes sooner after it has woken. Kernels before 6.12 take no wish; nobody is notified.
-    /// From memory: struct sched_attr of linux/sched/types.h, of which `sched_runtime` is the slice of a fair task.
-    fn ask_for_short_slices() {
-        #[repr(C)]
-        struct Attributes {
-            size: u32,
-            policy: u32,
-            flags: u64,
-            nice: i32,
-            priority: u32,
-            runtime_ns: u64,
-            deadline_ns: u64,
-            period_ns: u64,
+        if let Some(cpu) = self.cpu {
+            let this_thread = Pid::from_raw(0);
+            let mut cpus = CpuSet::new();
+            cpus.set(cpu)
+                .and_then(|()| sched_setaffinity(this_thread, &cpus))
+                .map_err(|errno| LiveError::system(format!("bind a thread to CPU {cpu}"), errno))?;
         }
-        const SHORTEST_NS: u64 = 100_000;
-        let size = std::mem::size_of::<Attributes>() as u32;
-        let attributes = Attributes {
-            size,
-            policy: libc::SCHED_OTHER as u32,
-            flags: 0,
-            nice: 0,
-            priority: 0,
-            runtime_ns: SHORTEST_NS,
-            deadline_ns: 0,
-            period_ns: 0,
+        set_timerslack(1).map_err(|errno| LiveError::system("set the timer slack", errno))?;
+        let real_time = match self.priority {
+            Priority::Normal => false,
+            Priority::RealTime(level) => become_real_time(level),
         };
-        // SAFETY: the structure lives, and says how long it is; 0 is the calling thread.
-        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+        if !real_time && self.priority != Priority::Normal {
+            ask_for_short_slices();
+        }
+        Ok(Seated { real_time, cpu: self.cpu })
     }
+}
 
-    /// Put the calling thread under SCHED_FIFO; its children stay normal. False where that is not permitted.
-    fn become_real_time(level: u8) -> bool {
-        let parameters = libc::sched_param { sched_priority: i32::from(level) };
-        // SAFETY: the pointer is to a live local; pid 0 is the calling thread, so no other thread is touched.
-        let answer =
-            unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters) };
-        answer == 0
+/// What is left to a thread without privilege: the shortest slices that a fair scheduler grants, so that its turn
+/// comes sooner after it has woken. Kernels before 6.12 take no wish; nobody is notified.
+/// From memory: struct sched_attr of linux/sched/types.h, of which `sched_runtime` is the slice of a fair task.
+fn ask_for_short_slices() {
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime_ns: u64,
+        deadline_ns: u64,
+        period_ns: u64,
     }
+    const SHORTEST_NS: u64 = 100_000;
+    let size = std::mem::size_of::<Attributes>() as u32;
+    let attributes = Attributes {
+        size,
+        policy: libc::SCHED_OTHER as u32,
+        flags: 0,
+        nice: 0,
+        priority: 0,
+        runtime_ns: SHORTEST_NS,
+        deadline_ns: 0,
+        period_ns: 0,
+    };
+    // SAFETY: the structure lives, and says how long it is; 0 is the calling thread.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+}
+
+/// Put the calling thread under SCHED_FIFO; its children stay normal. False where that is not permitted.
+fn become_real_time(level: u8) -> bool {
+    let parameters = libc::sched_param { sched_priority: i32::from(level) };
+    // SAFETY: the pointer is to a live local; pid 0 is the calling thread, so no other thread is touched.
+    let answer =
+        unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters) };
+    answer == 0
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{ControlMessageOwned, RecvMsg, SockaddrStorage, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
 use weir_core::units::{Bytes, Span};
 
@@ -113,6 +113,23 @@ fn force(
     what: &str,
 ) -> Result<(), LiveError> {
     beyond().or_else(|_| within()).map_err(|errno| LiveError::system(what, errno))
+}
+
+/// When the kernel received a message, ns since 1970, if it says so.
+///
+/// # Errors
+/// What comes with the message does not fit.
+pub fn stamp_ns<S>(message: &RecvMsg<'_, '_, S>) -> nix::Result<Option<i64>> {
+    Ok(message.cmsgs()?.find_map(|part| match part {
+        ControlMessageOwned::ScmTimestampns(at) => Some(at.tv_sec() * 1_000_000_000 + at.tv_nsec()),
+        _ => None,
+    }))
+}
+
+/// An address of the system, if it is one of IP.
+pub fn address_of(storage: &SockaddrStorage) -> Option<SocketAddr> {
+    let four = storage.as_sockaddr_in().map(|address| SocketAddr::V4((*address).into()));
+    four.or_else(|| storage.as_sockaddr_in6().map(|address| SocketAddr::V6((*address).into())))
 }
 
 #[cfg(test)]

@@ -131,7 +131,7 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Each time anew.
+    /// Asks until somebody answers or the time is over.
     fn ask<T>(
         &mut self,
         mut question: impl FnMut() -> Result<Vec<u8>, LiveError>,

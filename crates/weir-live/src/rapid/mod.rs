@@ -10,12 +10,9 @@
 //!
 //! Reading order: [`keys`], [`wire`], [`service`] and [`timing`], which are pure; then [`greet`], [`send`], [`serve`].
 
-#[cfg(target_os = "linux")]
 pub mod greet;
 pub mod keys;
-#[cfg(target_os = "linux")]
 pub mod send;
-#[cfg(target_os = "linux")]
 pub mod serve;
 pub mod service;
 pub mod timing;

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg};
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg};
 use nix::sys::time::TimeSpec;
 use weir_core::units::{Bytes, Span, Time};
 
@@ -26,7 +26,6 @@ const NAP: Span = Span::from_us(250);
 const LONG_NAP: Span = Span::from_ms(50);
 /// A stamp that differs by more from the time at which it is read shows that a clock was stepped.
 const STEP: Span = Span::from_ms(1_000);
-const NS_PER_S: i64 = 1_000_000_000;
 
 /// Where to listen, for whom, and what they get.
 #[derive(Debug)]
@@ -139,10 +138,7 @@ impl Reader {
         let messages = recvmmsg(socket.as_raw_fd(), &mut self.headers, slices.iter_mut(), flags, None)?;
         let now = self.clock.now();
         for message in messages {
-            let stamp_ns = message.cmsgs()?.find_map(|control| match control {
-                ControlMessageOwned::ScmTimestampns(stamp) => Some(stamp.tv_sec() * NS_PER_S + stamp.tv_nsec()),
-                _ => None,
-            });
+            let stamp_ns = socket::stamp_ns(&message)?;
             let at = |stamp_ns: i64, offset_ns: i64| {
                 Time::ZERO + Span::from_ns(u64::try_from(stamp_ns - offset_ns).unwrap_or(0))
             };
@@ -152,7 +148,7 @@ impl Reader {
                 self.offset_ns = self.clock.realtime_offset_ns();
                 stamp = stamp_ns.map_or(now, |stamp_ns| at(stamp_ns, self.offset_ns)).min(now);
             }
-            let Some(from) = message.address.as_ref().and_then(address_of) else { continue };
+            let Some(from) = message.address.as_ref().and_then(socket::address_of) else { continue };
             let whole = message.bytes;
             let Some(front) = message.iovs().next() else { continue };
             let answer = service.handle(now, stamp, from, &front[..whole.min(FAREWELL)], whole);
@@ -162,9 +158,4 @@ impl Reader {
         }
         Ok(Ok(()))
     }
-}
-
-fn address_of(storage: &SockaddrStorage) -> Option<SocketAddr> {
-    let four = storage.as_sockaddr_in().map(|address| SocketAddr::V4((*address).into()));
-    four.or_else(|| storage.as_sockaddr_in6().map(|address| SocketAddr::V6((*address).into())))
 }

@@ -4,7 +4,7 @@ use weir_core::units::{Span, Time};
 
 use crate::distribution::{Distribution, Percentiles};
 
-/// Departures beside the times that they were due at.
+/// Departures compared with the times that they were due at.
 #[derive(Clone, Debug, Default)]
 pub struct Timing {
     last: Option<(Time, Time)>,

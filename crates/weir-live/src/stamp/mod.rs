@@ -16,7 +16,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
+use nix::sys::socket::{MsgFlags, SockaddrStorage, recvmsg};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use weir_core::units::{Bytes, Span, Time};
@@ -236,17 +236,11 @@ fn receive(socket: &UdpSocket, memory: &mut [u8]) -> Result<Option<Arrival>, Liv
         let descriptor = socket.as_raw_fd();
         match recvmsg::<SockaddrStorage>(descriptor, &mut space, Some(&mut control), MsgFlags::MSG_DONTWAIT) {
             Ok(message) => {
-                let stamps =
-                    message.cmsgs().map_err(|errno| LiveError::system("read a stamp", errno))?.find_map(|part| {
-                        match part {
-                            ControlMessageOwned::ScmTimestampns(at) => Some(at.tv_sec() * NS_PER_S + at.tv_nsec()),
-                            _ => None,
-                        }
-                    });
+                let stamp = socket::stamp_ns(&message).map_err(|errno| LiveError::system("read a stamp", errno))?;
                 return Ok(Some(Arrival {
                     length: message.bytes,
-                    from: message.address.and_then(socket_address),
-                    at_ns: stamps.unwrap_or_else(now_ns),
+                    from: message.address.as_ref().and_then(socket::address_of),
+                    at_ns: stamp.unwrap_or_else(now_ns),
                 }));
             }
             Err(Errno::EAGAIN) => return Ok(None),
@@ -254,11 +248,6 @@ fn receive(socket: &UdpSocket, memory: &mut [u8]) -> Result<Option<Arrival>, Liv
             Err(errno) => return Err(LiveError::system("receive", io::Error::from(errno))),
         }
     }
-}
-
-fn socket_address(address: SockaddrStorage) -> Option<SocketAddr> {
-    let four = address.as_sockaddr_in().map(|known| SocketAddr::V4((*known).into()));
-    four.or_else(|| address.as_sockaddr_in6().map(|known| SocketAddr::V6((*known).into())))
 }
 
 /// Time of the stamps, ns since 1970.

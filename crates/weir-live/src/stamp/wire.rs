@@ -57,10 +57,7 @@ impl Reply {
     /// # Panics
     /// `packet` is shorter than [`LEN`].
     pub fn encode(&self, packet: &mut [u8]) {
-        packet[..LEN].fill(0);
-        packet[..4].copy_from_slice(&self.sequence.to_be_bytes());
-        packet[4..12].copy_from_slice(&timestamp(self.sent_ns));
-        packet[12..14].copy_from_slice(&ERROR_ESTIMATE.to_be_bytes());
+        Request { sequence: self.sequence, sent_ns: self.sent_ns }.encode(packet);
         packet[16..24].copy_from_slice(&timestamp(self.received_ns));
         packet[24..28].copy_from_slice(&self.request.sequence.to_be_bytes());
         packet[28..36].copy_from_slice(&timestamp(self.request.sent_ns));

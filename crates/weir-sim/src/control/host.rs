@@ -295,6 +295,18 @@ impl Host {
         }
     }
 
+    /// The classes that are held and wait here, and the bytes that they have waiting.
+    pub(crate) fn held_back(&self) -> (ClassSet, u64) {
+        let mut back = (ClassSet::NONE, 0);
+        if !self.held.is_empty() {
+            let waiting = self.queues.iter().zip(&self.classes).filter(|(queue, _)| queue.frames > 0);
+            for (queue, &class) in waiting.filter(|&(_, &class)| self.held.contains(class)) {
+                back = (back.0.with(ClassSet::of(class)), back.1 + queue.bytes);
+            }
+        }
+        back
+    }
+
     /// Whether a frame may be passed on to a port that is `free`, where `queued` frames wait.
     #[inline]
     pub(crate) fn may_pass(&self, free: bool, queued: usize) -> bool {

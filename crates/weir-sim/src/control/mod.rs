@@ -5,6 +5,7 @@
 pub(crate) mod held;
 pub(crate) mod host;
 mod hosts;
+mod occupancy;
 pub(crate) mod overruns;
 pub(crate) mod plan;
 pub(crate) mod point;
@@ -13,7 +14,7 @@ pub(crate) mod report;
 pub(crate) mod spread;
 pub(crate) mod switching;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_core::ethernet::dcqcn::NotificationPoint;
 use weir_core::ethernet::pause::Watermarks;
@@ -22,6 +23,7 @@ use weir_core::ethernet::reaction::Feedback;
 use weir_core::marking::Marker;
 use weir_core::queue::ClassSet;
 use weir_core::rng::Seed;
+use weir_core::spec::MarkingTime;
 use weir_core::units::{Span, Time};
 
 use self::held::Held;
@@ -35,9 +37,9 @@ use self::spread::Spread;
 use self::switching::Switching;
 use self::switching::valve::Valve;
 use crate::frames::FrameId;
-use crate::noticed::ControlProbes;
+use crate::noticed::{ControlProbes, HoldProbes};
 use crate::plan::Plan;
-use crate::totals::{ControlKind, DeadlockTotals, StormTotals};
+use crate::totals::{ControlKind, DeadlockTotals, StormTotals, Totals};
 
 /// All that is beyond plain ports.
 #[derive(Debug)]
@@ -70,6 +72,7 @@ pub(crate) struct Control {
     /// Frames and bytes by first port, cause and kind.
     pub(crate) sent: BTreeMap<(u32, u32, ControlKind), (u64, u64)>,
     pub(crate) probes: ControlProbes,
+    pub(crate) hold_probes: HoldProbes,
     /// Shared memories, adapters, slow outputs, if there are any.
     pub(crate) switching: Option<Box<Switching>>,
     /// Buffers that are counted at inputs and outputs, if there are any.
@@ -116,12 +119,23 @@ pub(crate) struct SwitchPort {
     /// Who observes it: a congestion point, what marks, PAUSE, the record of its levels.
     pub(crate) point: Option<Box<Point>>,
     pub(crate) marker: Option<Box<Marker>>,
+    /// Whether that is its only part, and marks frames that join.
+    pub(crate) only_marks: bool,
     pub(crate) guard: Option<Watermarks<u64>>,
     pub(crate) levels: Option<Box<Levels>>,
     /// Whether what waits counts in a buffer with pools.
     pub(crate) is_pooled: bool,
     /// Classes that the watchdog drops.
     pub(crate) dropping: ClassSet,
+}
+
+impl SwitchPort {
+    fn has_only_marker(&self) -> bool {
+        let SwitchPort { inputs, valve, point, marker, guard, levels, is_pooled, .. } = self;
+        let marks = marker.as_ref().is_some_and(|marker| marker.when() == MarkingTime::Arrival);
+        let has_more = inputs.is_some() || valve.is_some() || point.is_some() || guard.is_some() || levels.is_some();
+        marks && !has_more && !is_pooled
+    }
 }
 
 impl Beyond {
@@ -214,8 +228,9 @@ impl Control {
             long: vec![Long { queues: 0, refresh: Time::NEVER }; topology.nodes.len()],
             sent: BTreeMap::new(),
             probes: ControlProbes::new(&plan.spec.record.ports, end),
+            hold_probes: HoldProbes::new(&plan.spec, end),
             switching: Switching::new(plan),
-            pools: Pools::new(plan),
+            pools: Pools::new(plan, end),
             spread: Spread::default(),
             storms: Vec::new(),
             storm_drops: Vec::new(),
@@ -256,8 +271,34 @@ impl Control {
         for (id, _) in (0..).zip(&topology.ports).filter(|(_, port)| pooled.contains(&port.from)) {
             control.part(id).is_pooled = true;
         }
+        let changed: BTreeSet<u32> = plan.spec.events.iter().flat_map(|event| event.change.ports()).copied().collect();
+        for &port in
+            shared.markings.keys().filter(|&port| !changed.contains(port) && !shared.managed.contains_key(port))
+        {
+            let part = control.part(port);
+            part.only_marks = !plan.is_stored(port) && part.has_only_marker();
+        }
         control.add_hosts(plan, shared, seed, end);
         control
+    }
+
+    /// How many rows of series there are.
+    pub(crate) fn rows(&self) -> usize {
+        self.pools.as_ref().map_or(0, |pools| pools.rows()) + self.hold_probes.rows()
+    }
+
+    /// Moves the rows of the intervals that ended up to `now` to `part`.
+    pub(crate) fn take_rows(&mut self, now: Time, part: &mut Totals) {
+        if let Some(pools) = &mut self.pools {
+            pools.take_rows(now, part);
+        }
+        for port in self.hold_probes.ports().collect::<Vec<_>>() {
+            let held = self.extras[port as usize].held.as_ref().map(|held| &held.holds);
+            let under_way = held
+                .into_iter()
+                .flat_map(|holds| holds.held().list().filter_map(|class| Some((class, holds.since(class)?))));
+            part.hold_intervals.extend(self.hold_probes.take(port, now, under_way));
+        }
     }
 
     /// Counts a frame that a link lost at a place of the ways when it went down.
@@ -297,7 +338,10 @@ impl Control {
     pub(crate) fn watches(&self, port: u32) -> bool {
         match &self.extras[port as usize].beyond {
             Beyond::Nothing => false,
-            Beyond::Switch(switch) => switch.guard.is_some() || switch.levels.is_some() || switch.is_pooled,
+            Beyond::Switch(switch) => {
+                let marks = switch.marker.as_ref().is_some_and(|marker| marker.when() == MarkingTime::Departure);
+                marks || switch.guard.is_some() || switch.levels.is_some() || switch.is_pooled
+            }
             Beyond::Host(_) => true,
         }
     }

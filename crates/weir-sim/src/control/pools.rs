@@ -1,12 +1,14 @@
 //! Buffers of switches that are counted at inputs and outputs, with what their switches ask of neighbours.
 
 use weir_core::ethernet::headroom;
-use weir_core::queue::{Buffer, Passage};
+use weir_core::queue::{Buffer, Entered, Part, Passage};
 use weir_core::spec;
-use weir_core::units::Time;
+use weir_core::units::{Bytes, Span, Time};
 
+use super::occupancy::Occupancy;
+use crate::boundaries::Boundaries;
 use crate::plan::Plan;
-use crate::totals::{BufferTotals, InputTotals};
+use crate::totals::{BufferTotals, InputTotals, Totals};
 
 /// All of them.
 #[derive(Debug)]
@@ -27,11 +29,90 @@ pub(crate) struct Pooled {
     pub(crate) inputs: Vec<u32>,
     /// When each of them is asked again to stop.
     pub(crate) repeats: Vec<Time>,
+    /// Its intervals, if they are written down.
+    series: Option<Box<Occupancy>>,
+}
+
+/// A buffer whose intervals are written down, because a port of its switch is recorded.
+pub(crate) struct Recorded<'p> {
+    node: u32,
+    /// The shortest interval of its ports.
+    every: Span,
+    pub(crate) parts: Vec<RecordedPart<'p>>,
+}
+
+/// A part of it.
+pub(crate) struct RecordedPart<'p> {
+    pub(crate) node: u32,
+    part: Part,
+    classes: &'p [u8],
+    pub(crate) bytes: Bytes,
+}
+
+impl RecordedPart<'_> {
+    /// What it is.
+    pub(crate) fn word(&self) -> &'static str {
+        match self.part {
+            Part::Whole => "whole",
+            Part::Headroom => "headroom",
+            Part::Ingress => "ingress",
+            Part::Egress => "egress",
+        }
+    }
+
+    /// Its classes.
+    pub(crate) fn listed(&self) -> String {
+        self.classes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The same, to be read.
+    pub(crate) fn what(&self) -> String {
+        [self.word(), &self.listed()].join(" ").trim_end().to_string()
+    }
+}
+
+/// The recorded buffers of `plan`, by switch.
+pub(crate) fn recorded<'p>(plan: &'p Plan) -> impl Iterator<Item = Recorded<'p>> {
+    let topology = &plan.topology;
+    let of_switch = move |(spec, node): (&'p spec::buffers::Buffer, u32)| {
+        let probes = plan.spec.record.ports.iter();
+        let here = probes.filter(|probe| topology.ports[probe.port as usize].from == node);
+        let every = here.map(|probe| probe.every_ps).min()?;
+        let parts = spec.parts(&headroom::of_inputs(&plan.spec, topology, spec, node)).into_iter();
+        let parts = parts.map(|(part, classes, bytes)| RecordedPart { node, part, classes, bytes }).collect();
+        Some(Recorded { node, every, parts })
+    };
+    let mut switches: Vec<_> =
+        plan.spec.buffers.iter().flat_map(|spec| spec.nodes.iter().map(move |&node| (spec, node))).collect();
+    switches.sort_by_key(|row| row.1);
+    switches.into_iter().filter_map(of_switch)
+}
+
+impl Pooled {
+    /// A frame comes at `now`.
+    pub(crate) fn enter(&mut self, now: Time, passage: Passage, size: Bytes) -> Entered {
+        let entered = self.buffer.enter(now, passage, size);
+        self.note(now);
+        entered
+    }
+
+    /// A frame leaves at `now`: whether its sender may go on.
+    pub(crate) fn leave(&mut self, now: Time, passage: Passage, size: Bytes) -> bool {
+        let goes_on = self.buffer.leave(now, passage, size);
+        self.note(now);
+        goes_on
+    }
+
+    fn note(&mut self, now: Time) {
+        if let Some(series) = &mut self.series {
+            series.note(now, self.buffer.levels());
+        }
+    }
 }
 
 impl Pools {
     /// The empty buffers of `plan`; none if it has none.
-    pub(crate) fn new(plan: &Plan) -> Option<Box<Pools>> {
+    pub(crate) fn new(plan: &Plan, end: Time) -> Option<Box<Pools>> {
         if plan.spec.buffers.is_empty() {
             return None;
         }
@@ -49,7 +130,14 @@ impl Pools {
                 let inputs = std::mem::take(&mut inputs[node as usize]);
                 let buffer = Buffer::new(spec, &headroom::of_inputs(&plan.spec, topology, spec, node));
                 let repeats = vec![Time::NEVER; inputs.len()];
-                of_node[node as usize] = Some(Box::new(Pooled { buffer, place, inputs, repeats }));
+                of_node[node as usize] = Some(Box::new(Pooled { buffer, place, inputs, repeats, series: None }));
+            }
+        }
+        let mut first = 0;
+        for Recorded { node, every, parts } in recorded(plan) {
+            if let Some(switch) = &mut of_node[node as usize] {
+                switch.series = Some(Box::new(Occupancy::new(first, parts.len(), Boundaries::new(every, end))));
+                first += parts.len() as u32;
             }
         }
         Some(Box::new(Pools { of_node, numbers }))
@@ -74,6 +162,21 @@ impl Pools {
     /// How a frame counts that came over port `input` and waits for port `output` of the same switch.
     pub(crate) fn passage(&self, input: u32, output: u32, class: u8) -> Passage {
         Passage { input: self.number(input), output: self.number(output ^ 1), class }
+    }
+
+    /// How many rows of intervals there are.
+    pub(crate) fn rows(&self) -> usize {
+        self.of_node.iter().flatten().filter_map(|switch| switch.series.as_ref()).map(|series| series.rows()).sum()
+    }
+
+    /// Moves the rows of the intervals that ended up to `now` to `part`.
+    pub(crate) fn take_rows(&mut self, now: Time, part: &mut Totals) {
+        for switch in self.of_node.iter_mut().flatten() {
+            if let Some(series) = &mut switch.series {
+                series.end(now);
+                part.pools.extend(series.take());
+            }
+        }
     }
 
     /// What each of them held up to `end`.

@@ -4,7 +4,7 @@ use weir_core::units::{Span, Time};
 
 use super::Fabric;
 use crate::control::Task;
-use crate::control::switching::buffer::Buffer;
+use crate::control::switching::Buffer;
 use crate::frames::FrameId;
 
 impl Fabric<'_> {

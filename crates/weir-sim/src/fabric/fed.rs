@@ -24,6 +24,9 @@ enum Step {
 /// Frames that a fed port may drop or let wait until other entities have their turn.
 const DRAWS_PER_STEP: u32 = 1 << 16;
 
+/// Transmissions of a port without a kept queue that are worked out at once: its sources are far away in memory.
+const AT_ONCE: usize = 4;
+
 impl Fabric<'_> {
     pub(super) fn add_feeds(&mut self, seed: Seed) {
         let plan = self.plan;
@@ -49,9 +52,16 @@ impl Fabric<'_> {
         }
     }
 
-    /// Works out the next transmission of a fed port whose last frame has arrived.
+    /// Works out the next transmission of a fed port whose last frame has arrived; where nobody looks at its queue, some more.
     pub(super) fn pull(&mut self, port: u32) {
-        match self.step(port) {
+        if self.links[port as usize].role == Role::Unkept {
+            for _ in 0..AT_ONCE {
+                let Step::Sent { id, end } = self.step_unkept(port) else { return };
+                self.launch(port, id, end);
+            }
+            return;
+        }
+        match self.step_kept(port) {
             Step::Sent { id, end } => self.launch(port, id, end),
             Step::Tired { next } => self.agenda.push(next, self.ports + port),
             Step::Done => {}

@@ -13,6 +13,7 @@ use crate::control::host::{Host, NO_POINT};
 use crate::control::plan::Law;
 use crate::control::{Beyond, Extra, Task};
 use crate::frames::{Frame, FrameId, Kind, NO_FRAME, Pool};
+use crate::route::Flow;
 use crate::timer::Alarm;
 
 const HAS_HOST: &str = "a line marked so has a host";
@@ -33,6 +34,7 @@ impl Fabric<'_> {
     pub(super) fn offer_host(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         self.look_host(port);
         let (now, frame) = (self.now, self.frames[id]);
+        let queue = self.queue_of(id);
         let Some(control) = &mut self.control else { return };
         let Some(host) = control.extras[port as usize].beyond.host_mut() else { return };
         if host.comes_first() && frame.leg > 0 && self.plan.route[frame.leg as usize - 1] == port ^ 1 {
@@ -42,7 +44,7 @@ impl Fabric<'_> {
         let place = match frame.kind {
             _ if lane == Lane::Control => None,
             Kind::Notification => host.place_of_notifications(),
-            _ => Some(host.place(self.plan.key(frame.flow))),
+            _ => Some(host.place(self.plan.key(queue))),
         };
         let Some(place) = place else {
             host.know(size);
@@ -61,6 +63,15 @@ impl Fabric<'_> {
             self.drop_frame(id);
         }
         self.run_host(port);
+    }
+
+    /// The flow in whose queue a frame waits at its host: what goes with data in another class, a request for credit, waits with what comes back.
+    fn queue_of(&self, id: FrameId) -> u32 {
+        let flow = self.frames[id].flow;
+        let is_other = |planned: &Flow| {
+            planned.is_open && !planned.returns && self.packet(id).is_some_and(|packet| packet.class != planned.class)
+        };
+        flow + u32::from(self.plan.flows.get(flow as usize).is_some_and(is_other))
     }
 
     /// A notification about frames with this key takes effect.

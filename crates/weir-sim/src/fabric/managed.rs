@@ -20,7 +20,7 @@ impl Fabric<'_> {
     }
 
     /// The numbered packet in a frame.
-    fn packet(&self, id: FrameId) -> Option<Packet> {
+    pub(super) fn packet(&self, id: FrameId) -> Option<Packet> {
         if self.frames[id].kind != Kind::Loaded {
             return None;
         }

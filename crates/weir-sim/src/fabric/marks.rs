@@ -5,6 +5,8 @@
 
 use weir_core::ethernet::reaction::Feedback;
 use weir_core::marking::Ecn;
+use weir_core::spec::MarkingTime;
+use weir_core::units::Bytes;
 
 use super::Fabric;
 use crate::control::Task;
@@ -16,7 +18,7 @@ impl Fabric<'_> {
     /// no mark yet.
     pub(crate) fn mark(&mut self, port: u32, id: FrameId) {
         let frame = &mut self.frames[id];
-        let (flow, leg) = (frame.flow, frame.leg);
+        let (flow, leg, is_data) = (frame.flow, frame.leg, frame.kind == Kind::Data);
         match frame.kind {
             Kind::Data if self.plan.is_capable(flow) => frame.kind = Kind::Marked,
             Kind::Loaded => match self.frames.body_mut(id) {
@@ -28,7 +30,18 @@ impl Fabric<'_> {
         }
         let Some(control) = &mut self.control else { return };
         control.marks[leg as usize] += 1;
-        crate::control::keep(&mut control.marked_at, id, port);
+        if is_data {
+            crate::control::keep(&mut control.marked_at, id, port);
+        }
+    }
+
+    /// A frame has joined the queue of `port`, where so much waits: it may be marked.
+    #[inline(never)]
+    pub(super) fn mark_by_chance(&mut self, port: u32, id: FrameId, waiting: Bytes) {
+        let marker = self.control.as_mut().and_then(|control| control.switch(port)?.marker.as_mut());
+        if marker.is_some_and(|marker| marker.on_frame(MarkingTime::Arrival, waiting)) {
+            self.mark(port, id);
+        }
     }
 
     /// A marked frame of `flow` has come to its end, where it was freed: the receiver notifies the sender, if it has

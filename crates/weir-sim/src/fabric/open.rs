@@ -27,12 +27,10 @@ impl Fabric<'_> {
         self.offer(port, id, size, lane);
     }
 
-    /// A frame of an open flow has come by the port whose place in the ways is before `leg`.
-    #[inline]
-    pub(super) fn arrive_open(&mut self, id: FrameId, leg: u32) {
-        let input = self.forwarding.route[leg as usize - 1];
-        let node = self.plan.open.behind(input);
-        let (size, lane) = (self.frames[id].size(), self.frames[id].lane);
+    /// A frame of an open flow has come by the port `input`; returns the agent that acts on it.
+    #[inline(never)]
+    pub(super) fn arrive_open(&mut self, input: u32, id: FrameId, size: Bytes, lane: Lane) -> Option<u32> {
+        let Some(node) = self.plan.open.behind(input) else { return self.deliver(id) };
         match self.choose_open(id, node) {
             Some(port) => {
                 let first = self.plan.flows[self.frames[id].flow as usize].first_leg;
@@ -40,10 +38,11 @@ impl Fabric<'_> {
                 self.offer(port, id, size, lane);
             }
             None => {
-                self.frames[id].leg = leg - 1;
+                self.frames[id].leg -= 1;
                 self.lose_behind_port(id);
             }
         }
+        None
     }
 
     #[inline]

@@ -12,16 +12,6 @@ use crate::frames::{Body, Frame, Kind};
 use crate::totals::ControlKind;
 
 impl Fabric<'_> {
-    /// So much waits at a port now: its node may have to stop or release its neighbours.
-    #[inline]
-    pub(crate) fn watch_level(&mut self, port: u32, waiting: Bytes) {
-        let Some(control) = &mut self.control else { return };
-        let Some(guard) = control.switch(port).and_then(|switch| switch.guard.as_mut()) else { return };
-        if let Some(crossing) = guard.on_level(waiting.count()) {
-            self.on_crossing(port, crossing);
-        }
-    }
-
     /// The queue of `port` has become too long, or short enough again.
     #[cold]
     pub(super) fn on_crossing(&mut self, port: u32, crossing: Pause) {
@@ -149,6 +139,11 @@ impl Fabric<'_> {
         if let Some(control) = &mut self.control {
             let extra = &mut control.extras[port as usize];
             if let Some(held) = &mut extra.held {
+                for class in classes.list() {
+                    if let Some(since) = held.holds.since(class) {
+                        control.hold_probes.note(port, class, since, now);
+                    }
+                }
                 held.holds.go(now, classes);
             }
             if let Some(host) = extra.beyond.host_mut() {

@@ -16,7 +16,7 @@ impl Fabric<'_> {
         if self.links[port as usize].noted {
             return self.look_and_offer(port, id, size, lane);
         }
-        self.offer_plain(port, id, size, lane);
+        _ = self.offer_plain(port, id, size, lane);
     }
 
     /// The same, where there is something to look at first: an interval has ended, or the port is more than a plain one.
@@ -26,16 +26,29 @@ impl Fabric<'_> {
         match self.links[port as usize].role {
             Role::Switch => self.offer_switch(port, id, size, lane),
             Role::Host => self.offer_host(port, id, size, lane),
+            Role::Marking => self.offer_marking(port, id, size, lane),
             Role::Plain | Role::Fed | Role::Unkept => {
                 self.look(port);
-                self.offer_plain(port, id, size, lane);
+                _ = self.offer_plain(port, id, size, lane);
             }
         }
     }
 
-    /// A frame arrives at a plain port.
+    /// The same, where the queue marks frames that join it.
     #[inline(always)]
-    fn offer_plain(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+    fn offer_marking(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+        self.look(port);
+        let is_taken = self.offer_plain(port, id, size, lane);
+        let line = &self.lines[port as usize];
+        let waiting = line.port.waiting_bytes();
+        if waiting > line.unmarked && is_taken && lane == Lane::Data {
+            self.mark_by_chance(port, id, waiting);
+        }
+    }
+
+    /// A frame arrives at a plain port; whether it is not dropped.
+    #[inline(always)]
+    fn offer_plain(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) -> bool {
         let (line, link) = (&mut self.lines[port as usize], &mut self.links[port as usize]);
         if lane == Lane::Control && line.port.is_ahead() {
             link.keep(&mut line.port, &mut self.frames, self.now);
@@ -52,8 +65,12 @@ impl Fabric<'_> {
                     self.agenda.push(due, port);
                 }
             }
-            Offer::Dropped => self.drop_frame(id),
+            Offer::Dropped => {
+                self.drop_frame(id);
+                return false;
+            }
         }
+        true
     }
 
     /// The port is about to be touched: writes the intervals that ended.
@@ -63,10 +80,10 @@ impl Fabric<'_> {
         match self.links[port as usize].role {
             Role::Host => self.look_host(port),
             Role::Switch => _ = self.look_switch(port),
-            Role::Plain | Role::Fed | Role::Unkept if line.boundary <= now => {
+            Role::Plain | Role::Marking | Role::Fed | Role::Unkept if line.boundary <= now => {
                 line.boundary = self.port_probes.mark(port, now, &mut line.port);
             }
-            Role::Plain | Role::Fed | Role::Unkept => {}
+            Role::Plain | Role::Marking | Role::Fed | Role::Unkept => {}
         }
     }
 
@@ -146,13 +163,7 @@ impl Fabric<'_> {
         } else if link.pulls() {
             self.pull(port);
         }
-        self.hops = self.hops.wrapping_add(1);
-        match self.forwarding.route[leg as usize] {
-            ARRIVED => return self.deliver(id),
-            ASK | LOST | OPEN => self.arrive_unknown(id, leg),
-            onward => self.offer(onward, id, size, lane),
-        }
-        None
+        self.send_onward(port, id, leg, size, lane)
     }
 
     /// The event of the link behind a host with queues of its own comes up.
@@ -160,12 +171,19 @@ impl Fabric<'_> {
     fn arrive_from_host(&mut self, port: u32) -> Option<u32> {
         let id = self.take_arrived(port)?;
         let frame = &mut self.frames[id];
-        frame.leg += 1;
+        frame.leg = frame.leg.wrapping_add(1);
         let (leg, size, lane) = (frame.leg, frame.size(), frame.lane);
-        self.hops += 1;
-        match self.forwarding.route[leg as usize] {
+        self.send_onward(port, id, leg, size, lane)
+    }
+
+    /// A frame has arrived by `port` whose place in the ways is `leg` now.
+    #[inline(always)]
+    fn send_onward(&mut self, port: u32, id: FrameId, leg: u32, size: Bytes, lane: Lane) -> Option<u32> {
+        self.hops = self.hops.wrapping_add(1);
+        match self.forwarding.at(leg) {
             ARRIVED => return self.deliver(id),
-            ASK | LOST | OPEN => self.arrive_unknown(id, leg),
+            OPEN => return self.arrive_open(port, id, size, lane),
+            ASK | LOST => self.arrive_unknown(id, leg),
             onward => self.offer(onward, id, size, lane),
         }
         None

@@ -17,7 +17,7 @@ impl<'p> Fabric<'p> {
         let (now, frame) = (self.now, self.frames[id]);
         let Some((input, passage)) = self.passage(port, &frame) else { return true };
         let Some(switch) = self.pooled(input) else { return true };
-        match switch.buffer.enter(now, passage, size) {
+        match switch.enter(now, passage, size) {
             Entered::Stored => true,
             Entered::Stops => {
                 self.ask_neighbour(input, passage.class, Pause::Xoff);
@@ -39,7 +39,7 @@ impl<'p> Fabric<'p> {
         let now = self.now;
         let Some((input, passage)) = self.passage(port, frame) else { return };
         let Some(switch) = self.pooled(input) else { return };
-        if switch.buffer.leave(now, passage, frame.size()) {
+        if switch.leave(now, passage, frame.size()) {
             self.ask_neighbour(input, passage.class, Pause::Xon);
         }
     }

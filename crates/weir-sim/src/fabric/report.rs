@@ -1,7 +1,5 @@
 //! What is reported of congestion management at the end of a run.
 
-use std::collections::BTreeMap;
-
 use weir_core::host::Load;
 use weir_core::units::Time;
 
@@ -10,6 +8,7 @@ use crate::control::Beyond;
 use crate::deliveries::{Bursts, FlowCounters, reports_bursts};
 use crate::frames::FrameId;
 use crate::line::Role;
+use crate::plan::Plan;
 use crate::totals::{BurstTotals, MemoryTotals};
 use crate::totals::{ControlFrames, ControlTotals, HoldTotals, MarkTotals};
 
@@ -114,7 +113,6 @@ impl Fabric<'_> {
         for (&(port, queue_port, kind), &(frames, bytes)) in &control.sent {
             totals.frames.push(ControlFrames { port, queue_port, kind, frames, bytes });
         }
-        totals.intervals.extend(control.probes.rows());
         for (port, extra) in (0..).zip(&control.extras) {
             if let Beyond::Switch(switch) = &extra.beyond
                 && let Some(levels) = &switch.levels
@@ -122,17 +120,11 @@ impl Fabric<'_> {
                 totals.queue_levels.extend(levels.bins().map(|(low, high, time)| (port, low, high, time)));
             }
         }
-        // The limiter of a pair of hosts is reported with the first flow between them.
-        let first = if plan.is_switched() { plan.first_flows() } else { BTreeMap::new() };
-        let flow_of =
-            |host: u32, key: u32| if plan.is_switched() { first.get(&(host, key)).copied() } else { Some(key) };
+        let flow_of = flows_of_limiters(plan);
         for host in control.hosts() {
             let name = host.outlet.host;
             let meters = host.meters(end).into_iter();
             totals.reaction_points.extend(meters.filter_map(|(key, meter)| Some((flow_of(name, key)?, meter))));
-            let rows = host.series.take().into_iter().flat_map(|series| series.into_rows());
-            let rows = (0..).zip(rows).filter_map(|(place, rows)| Some((flow_of(name, host.key(place))?, rows)));
-            totals.limiters.extend(rows);
         }
         if let Some(pools) = &mut control.pools {
             (totals.buffers, totals.buffer_inputs) = pools.totals(end);
@@ -144,8 +136,31 @@ impl Fabric<'_> {
             totals.holds.extend(holds.map(|(class, holds)| HoldTotals { port, class, holds }));
         }
         totals.reaction_points.sort_by_key(|row| row.0);
-        totals.limiters.sort_by_key(|row| row.0);
+        self.take_control_rows(Time::NEVER, &mut totals);
         totals
+    }
+
+    /// How many rows of limiters and control frames there are.
+    pub(crate) fn control_rows(&mut self) -> usize {
+        self.control.as_mut().map_or(0, |control| {
+            let limiters = control.hosts().filter_map(|host| host.series.as_ref().map(|series| series.rows()));
+            limiters.sum::<usize>() + control.probes.rows()
+        })
+    }
+
+    /// Moves those that do not change any more after `now` to `totals`.
+    pub(crate) fn take_control_rows(&mut self, now: Time, totals: &mut ControlTotals) {
+        let Some(control) = &mut self.control else { return };
+        totals.intervals = control.probes.take_rows(now);
+        let flow_of = flows_of_limiters(self.plan);
+        for host in control.hosts() {
+            let Some(mut series) = host.series.take() else { continue };
+            let flow_of_place = |place| flow_of(host.outlet.host, host.key(place));
+            let rows = (0..).zip(series.take_rows()).filter_map(|(place, rows)| Some((flow_of_place(place)?, rows)));
+            totals.limiters.extend(rows);
+            host.series = Some(series);
+        }
+        totals.limiters.sort_by_key(|row| row.0);
     }
 
     /// The memory of each switch.
@@ -184,4 +199,10 @@ impl Fabric<'_> {
         };
         rows.filter(|(_, bursts)| bursts.count > 0).map(total).collect()
     }
+}
+
+/// The flow with which the limiter of a host and a key is reported: that of a pair of hosts with the first between them.
+fn flows_of_limiters(plan: &Plan) -> impl Fn(u32, u32) -> Option<u32> {
+    let first = plan.is_switched().then(|| plan.first_flows());
+    move |host, key| first.as_ref().map_or(Some(key), |first| first.get(&(host, key)).copied())
 }

@@ -10,7 +10,7 @@ use weir_core::units::{Bytes, Time};
 use super::Fabric;
 use crate::control::held::Storm;
 use crate::frames::FrameId;
-use crate::route::{LOST, OPEN};
+use crate::route::LOST;
 
 impl Fabric<'_> {
     /// The events that are due happen.
@@ -177,10 +177,8 @@ impl Fabric<'_> {
     /// A frame has arrived whose way is not fixed: its node is asked, or it was lost on its link.
     #[cold]
     pub(crate) fn arrive_unknown(&mut self, id: FrameId, leg: u32) {
-        match self.forwarding.route[leg as usize] {
-            LOST => return self.lose_flying(id),
-            OPEN => return self.arrive_open(id, leg),
-            _ => {}
+        if self.forwarding.route[leg as usize] == LOST {
+            return self.lose_flying(id);
         }
         let input = self.forwarding.input(self.plan, leg);
         let (size, lane) = (self.frames[id].size(), self.frames[id].lane);

@@ -4,6 +4,7 @@
 //! memories what arrives at an instant is stored first, and served when all has arrived.
 
 use weir_core::queue::{Label, Lane, Offer};
+use weir_core::spec::MarkingTime;
 use weir_core::units::{Bytes, Time};
 
 use super::Fabric;
@@ -11,13 +12,6 @@ use crate::control::switching::valve::Valve;
 use crate::control::{Beyond, Extra, SwitchPort};
 use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME};
 use crate::line::Role;
-
-/// What became of a frame that came to a queue.
-struct Came {
-    is_taken: bool,
-    /// Whether it is kept waiting by others.
-    waits: bool,
-}
 
 impl Fabric<'_> {
     /// Says of each port what it is.
@@ -34,7 +28,13 @@ impl Fabric<'_> {
         for (extra, (line, link)) in control.extras.iter_mut().zip(ports) {
             link.role = match extra.beyond {
                 Beyond::Nothing => continue,
-                Beyond::Switch(_) => Role::Switch,
+                Beyond::Switch(ref switch) => match &switch.marker {
+                    Some(marker) if switch.only_marks && !link.watched => {
+                        (link.role, link.noted, line.unmarked) = (Role::Marking, true, marker.least());
+                        continue;
+                    }
+                    _ => Role::Switch,
+                },
                 Beyond::Host(_) => Role::Host,
             };
             extra.boundary = std::mem::replace(&mut line.boundary, Time::NEVER);
@@ -63,7 +63,7 @@ impl Fabric<'_> {
     /// A frame arrives at a port that is put together of parts.
     pub(super) fn offer_switch(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         let Some(switch) = self.look_switch(port) else { return };
-        let (has_inputs, is_pooled) = (switch.inputs.is_some(), switch.is_pooled);
+        let (has_inputs, has_point, is_pooled) = (switch.inputs.is_some(), switch.point.is_some(), switch.is_pooled);
         if lane == Lane::Control {
             self.keep(port);
             if let Offer::Sent { end } = self.lines[port as usize].port.offer(self.now, id, size, lane) {
@@ -74,28 +74,30 @@ impl Fabric<'_> {
         if has_inputs && self.is_overrun(port, id) || self.is_detoured(port, id, size) {
             return;
         }
-        let frame = self.frames[id];
-        let Some(control) = &self.control else { return };
-        let tag = control.tag(self.plan, id, frame.flow);
-        let came = if self.plan.is_stored(port) {
-            self.store(port, id, size)
+        let seen = if has_point { self.seen_by_point(id) } else { None };
+        // What a stored frame waits for is only known when it is served: until then it waits itself.
+        let (is_taken, itself) = if self.plan.is_stored(port) {
+            (self.store(port, id, size), size)
         } else if is_pooled && (self.is_dropped_in_storm(port, id, size) || !self.enter_buffer(port, id, size)) {
-            Came { is_taken: false, waits: false }
+            (false, Bytes::ZERO)
         } else {
-            self.admit(port, id, size, is_pooled)
+            (self.admit(port, id, size, is_pooled), Bytes::ZERO)
         };
         let waiting = self.lines[port as usize].port.waiting_bytes();
         let Some(control) = &mut self.control else { return };
         let Some(switch) = control.switch(port) else { return };
-        if let Some(inputs) = switch.inputs.as_mut().filter(|_| !came.is_taken) {
+        if let Some(inputs) = switch.inputs.as_mut().filter(|_| !is_taken) {
             inputs.overflowed();
         }
-        let marks = came.waits && switch.marker.as_mut().is_some_and(|marker| marker.on_frame(waiting));
-        let point = switch.point.as_mut().filter(|_| frame.kind != Kind::Notification);
-        let feedback = point.and_then(|point| point.on_frame(size, came.is_taken, waiting, tag, port));
+        let marker = switch.marker.as_mut().filter(|_| is_taken && waiting > itself);
+        let marks = marker.is_some_and(|marker| marker.on_frame(MarkingTime::Arrival, waiting));
+        let feedback = seen.and_then(|(flow, leg, tag)| {
+            let feedback = switch.point.as_mut()?.on_frame(size, is_taken, waiting, tag, port)?;
+            Some((flow, leg, feedback))
+        });
         let crossing = switch.guard.as_mut().and_then(|guard| guard.on_level(waiting.count()));
-        if let Some(feedback) = feedback {
-            self.notify(port, frame.flow, frame.leg, feedback);
+        if let Some((flow, leg, feedback)) = feedback {
+            self.notify(port, flow, leg, feedback);
         }
         if marks {
             self.mark(port, id);
@@ -105,8 +107,16 @@ impl Fabric<'_> {
         }
     }
 
-    /// A frame joins the queue of a port, begins at once, or is dropped; the queue may drop and mark others, too.
-    fn admit(&mut self, port: u32, id: FrameId, size: Bytes, is_pooled: bool) -> Came {
+    /// What a congestion point asks of a frame, unless it is a notification: its flow, where it is, and its tag.
+    fn seen_by_point(&self, id: FrameId) -> Option<(u32, u32, u32)> {
+        let Frame { flow, leg, kind, .. } = self.frames[id];
+        let control = self.control.as_ref().filter(|_| kind != Kind::Notification)?;
+        Some((flow, leg, control.tag(self.plan, id, flow)))
+    }
+
+    /// A frame joins the queue of a port, begins at once, or is dropped; the queue may drop and mark others, too. Whether it is taken.
+    #[inline(always)]
+    fn admit(&mut self, port: u32, id: FrameId, size: Bytes, is_pooled: bool) -> bool {
         let pooled = is_pooled.then(|| self.frames[id]);
         let line = &mut self.lines[port as usize];
         let became = if line.port.is_managed() {
@@ -131,12 +141,11 @@ impl Fabric<'_> {
         if let Some(frame) = pooled.filter(|_| became != Offer::Waits) {
             self.leave_buffer(port, &frame);
         }
-        let is_taken = became != Offer::Dropped;
-        Came { is_taken, waits: is_taken && self.lines[port as usize].port.waiting_bytes() > Bytes::ZERO }
+        became != Offer::Dropped
     }
 
     /// A frame is stored in the memory of a switch, if there is room.
-    fn store(&mut self, port: u32, id: FrameId, size: Bytes) -> Came {
+    fn store(&mut self, port: u32, id: FrameId, size: Bytes) -> bool {
         let (now, frame) = (self.now, self.frames[id]);
         let is_managed = self.lines[port as usize].port.is_managed();
         let label = if is_managed { self.label(id) } else { Label::default() };
@@ -165,12 +174,11 @@ impl Fabric<'_> {
         } else if !is_gone {
             self.drop_frame(id);
         }
-        Came { is_taken, waits: is_taken && self.lines[port as usize].port.waiting_bytes() > size }
+        is_taken
     }
 
     /// The transmitter of a port is free: the next frame begins, if one may. In a network with shared memories all has arrived at
     /// this instant.
-    #[cold]
     pub(super) fn serve_switch(&mut self, port: u32) {
         let now = self.now;
         let Some(switch) = self.look_switch(port) else { return };
@@ -186,8 +194,14 @@ impl Fabric<'_> {
         if self.lines[port as usize].port.is_managed() {
             self.settle_discarded(port, NO_FRAME);
         }
+        let waiting = self.lines[port as usize].port.waiting_bytes();
+        let Some(switch) = self.control.as_mut().and_then(|control| control.switch(port)) else { return };
+        let crossing = switch.guard.as_mut().and_then(|guard| guard.on_level(waiting.count()));
+        let marker =
+            switch.marker.as_mut().filter(|_| sent.is_some_and(|sent| sent.lane == Lane::Data && !sent.marked));
+        let marks = marker.is_some_and(|marker| marker.on_frame(MarkingTime::Departure, waiting));
         if let Some(sent) = sent {
-            if sent.marked {
+            if sent.marked || marks {
                 self.mark(port, sent.handle);
             }
             if sent.lane == Lane::Control {
@@ -196,18 +210,23 @@ impl Fabric<'_> {
                 if has_valve && let Some(valve) = self.valve(port) {
                     valve.spend(now, sent.end - now);
                 }
-                let frame = self.frames[sent.handle];
+                let stored = (is_stored || is_pooled).then(|| self.frames[sent.handle]);
                 self.set_out_data(port, sent.handle, sent.end);
-                if is_stored {
-                    self.free_memory_of(port, &frame, sent.end);
-                } else if is_pooled {
-                    self.leave_buffer(port, &frame);
+                match stored {
+                    Some(frame) if is_stored => self.free_memory_of(port, &frame, sent.end),
+                    Some(frame) => self.leave_buffer(port, &frame),
+                    None => {}
                 }
             }
         }
-        self.go_on(port, now);
-        let waiting = self.lines[port as usize].port.waiting_bytes();
-        self.watch_level(port, waiting);
+        if is_stored {
+            self.arm_stored(port, now);
+        } else {
+            self.arm(port);
+        }
+        if let Some(crossing) = crossing {
+            self.on_crossing(port, crossing);
+        }
     }
 
     /// The transmission of a frame begins, and ends at `end`. PAUSE takes effect at the other end of the link.

@@ -9,7 +9,7 @@ use crate::frames::{Body, FrameId, Kind};
 
 impl Fabric<'_> {
     /// The transmission of a frame begins, and ends at `end`. Whether the frame will arrive; a lost one is gone.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sets_out(&mut self, port: u32, id: FrameId, end: Time) -> bool {
         !self.links[port as usize].watched || self.watch_transmission(port, id, end)
     }

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use weir_core::cc::Path;
 use weir_core::messages::Message;
 use weir_core::queue::Lane;
+use weir_core::rdma::Adaption;
 use weir_core::rng::mix;
-use weir_core::spec::messages::{Messages as Spec, Packets};
+use weir_core::spec::messages::{Balancing, Messages as Spec, Packets};
 use weir_core::tcp::{Receiver, Sender};
 use weir_core::units::{Bytes, Span, Time};
 
@@ -14,7 +15,6 @@ use super::empty::{Empty, empty_of};
 use super::groups::{Ends, Group, Slot};
 use super::{Messages, Told};
 use crate::fabric::Fabric;
-use crate::open::End;
 use crate::rdma::RdmaEnds;
 use crate::tcp::{TcpReceiver, TcpSender};
 use crate::timer::Timer;
@@ -73,6 +73,12 @@ impl Messages {
                 Some(Ends::Tcp(Box::new(ends)))
             }
             (None, Some(config)) => {
+                if let Some(oversubscription) = config.credit.and_then(|credit| credit.oversubscription) {
+                    let chance = || self.seed.stream(&format!("messages/{}/credit/{}", traffic.name, message.to));
+                    let round_trip = config.round_trip_ps.unwrap_or(round_trip);
+                    let make = || Adaption::new(oversubscription, round_trip, now, chance());
+                    self.adapters.adapt(message.to, *flow, make);
+                }
                 let flow = (*flow, traffic.class);
                 let ends = RdmaEnds::new(fabric.plan, spec, config, message, round_trip, flow, chance);
                 Some(Ends::Rdma(Box::new(ends)))
@@ -85,9 +91,8 @@ impl Messages {
         }
         let place = self.place(fabric, slot);
         let hash = |end: u64| mix(self.salt ^ u64::from(group) << 48 ^ number << 1 ^ end) as u32;
-        let end = |host, which| End::new(host, hash(which), spec.balancing);
         // What is sent to the receiver is sent to end 0.
-        fabric.set_ends(place, [end(message.to, 0), end(message.from, 1)]);
+        fabric.set_ends(place, [(message.to, hash(0)), (message.from, hash(1))], spec.balancing);
         self.act(fabric, 2 * place, Told::Begin);
     }
 
@@ -122,9 +127,9 @@ impl Messages {
 
 impl Fabric<'_> {
     /// The ends of connection `number` are those from now on: what is sent to the receiver, and what comes back.
-    fn set_ends(&mut self, number: u32, ends: [End; 2]) {
+    fn set_ends(&mut self, number: u32, ends: [(u32, u32); 2], balancing: Balancing) {
         if let Some(open) = &mut self.open {
-            open.place(number, ends);
+            open.place(number, ends, balancing);
             self.frames.make_room(number);
         }
     }

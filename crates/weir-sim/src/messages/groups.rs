@@ -49,10 +49,7 @@ impl Slot {
     /// Writes down what its ends know.
     pub(super) fn note(&mut self) {
         match &self.ends {
-            Some(Ends::Tcp(ends)) => {
-                ends.0.note_in(&mut self.row);
-                ends.1.note_in(&mut self.row);
-            }
+            Some(Ends::Tcp(ends)) => ends.0.note_in(&mut self.row),
             Some(Ends::Rdma(ends)) => ends.note_in(&mut self.row),
             None => {}
         }

@@ -65,7 +65,7 @@ impl Plan {
     pub(crate) fn controller(&self, connection: &PlannedConnection, seed: Seed, log: LogWriter) -> Controller {
         let chance = seed.stream(&format!("probes/{}", connection.stream));
         let setup = Setup { connection: self.connection(connection).0, path: Path::PLAIN, chance, log };
-        self.controllers.make(setup).expect("it was made when the plan was")
+        self.parts.controllers.make(setup).expect("it was made when the plan was")
     }
 
     /// Groups of messages: their places in `traffic`, the flows of their data, and what the spec says.
@@ -99,7 +99,7 @@ impl Plan {
     /// The congestion control of a message on `path`.
     pub(crate) fn message_controller(&self, config: &tcp::Config, path: Path, chance: Stream) -> Controller {
         let setup = Setup { connection: config, path, chance, log: LogWriter::none() };
-        self.controllers.make(setup).expect("it was made when the plan was")
+        self.parts.controllers.make(setup).expect("it was made when the plan was")
     }
 
     /// Ports of hosts whose senders ask how many frames wait there.

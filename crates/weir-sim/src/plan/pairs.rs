@@ -62,7 +62,12 @@ impl Plan {
 
     /// The flows that are reported.
     pub(crate) fn counted_flows(&self) -> &[Flow] {
-        if self.pairs.is_none() { &self.flows } else { &[] }
+        if self.pairs.is_none() || self.reports_sums { &self.flows } else { &[] }
+    }
+
+    /// Whether each pair counts by itself.
+    pub(crate) fn counts_pairs(&self) -> bool {
+        self.pairs.is_none()
     }
 
     /// Whether a pair is the flow of messages, which leave any host.

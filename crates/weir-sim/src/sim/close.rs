@@ -47,6 +47,9 @@ impl<A: Agent + From<PushedSource>> Sim<'_, A> {
                 totals.delays.extend(histogram.bins().map(|(low, high, frames)| (flow, low, high, frames)));
             }
         }
+        if let Some(control) = &mut self.fabric.control {
+            control.take_rows(self.fabric.end, &mut totals);
+        }
         self.agents.iter_mut().for_each(|agent| agent.report(self.fabric.end, &mut totals));
         self.balance_streams(&totals.connections)?;
         self.spill.finish(&mut totals)?;

@@ -17,6 +17,8 @@ pub struct Counts {
     pub dropped: u64,
     /// Frames in queues and on links, control frames included.
     pub alive: u64,
+    /// Classes of ports that were found in a deadlock that is not over.
+    pub deadlocked: u64,
 }
 
 /// An engine at work, as far as it is shown.

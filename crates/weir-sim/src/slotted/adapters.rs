@@ -354,7 +354,7 @@ impl Adapters {
         (self.sent[host as usize], backlog)
     }
 
-    /// Looks for the greatest backlog anew, from slot `from` on.
+    /// Looks for the greatest backlog again, from slot `from` on.
     pub(super) fn restart_peak(&mut self, host: u32, from: u32) {
         self.backlog[host as usize].settle(from);
         self.backlog[host as usize].restart_most();

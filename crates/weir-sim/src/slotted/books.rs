@@ -80,19 +80,18 @@ const IRREGULAR: u32 = 1 << 31;
 /// Everything that is counted of deliveries.
 #[derive(Debug)]
 pub(super) struct Books {
-    /// Cells delivered, by flow; empty where flows are not counted.
+    /// Cells delivered, by flow.
     pub(super) flows: Vec<Delays>,
-    /// By flow; empty where every cell is a burst of its own.
+    /// Whether what a source sends is one flow.
+    by_source: bool,
+    /// By flow; empty where every cell is a burst of its own, or flows are sums.
     bursts: Vec<Bursts>,
     /// By source.
     of_source: Vec<Flows>,
     /// The flow to each host, in the order of hosts, of the sources without a rule.
     irregular: Vec<Vec<(u16, u32)>>,
-    /// Cells delivered, by source; where flows are not counted.
-    delivered: Vec<u64>,
-    /// The group of a source, and of a flow.
+    /// The group of a flow.
     group_of: Vec<u32>,
-    group_of_flow: Vec<u32>,
     pub(super) hops: u64,
 }
 
@@ -104,33 +103,33 @@ pub(super) struct Listed<'a> {
 }
 
 impl Books {
-    pub(super) fn new<'a>(sources: impl Iterator<Item = Listed<'a>>, flows: usize, has_bursts: bool) -> Books {
+    pub(super) fn new<'a>(
+        sources: impl Iterator<Item = Listed<'a>>,
+        flows: usize,
+        by_source: bool,
+        has_bursts: bool,
+    ) -> Books {
         let none = Bursts { whole: Delays::NONE, born: CLOSED };
         let mut books = Books {
             flows: vec![Delays::NONE; flows],
-            bursts: vec![none; if has_bursts { flows } else { 0 }],
+            by_source,
+            bursts: vec![none; if has_bursts && !by_source { flows } else { 0 }],
             of_source: Vec::new(),
             irregular: Vec::new(),
-            delivered: Vec::new(),
-            group_of: Vec::new(),
-            group_of_flow: vec![0; flows],
+            group_of: vec![0; flows],
             hops: 0,
         };
         for source in sources {
-            let rule = rule(&source);
+            let rule = if by_source { Flows { first: source.first_flow, gap: NO_GAP } } else { rule(&source) };
             let mut ways = Vec::new();
             if rule.first == IRREGULAR {
                 ways = source.targets.iter().copied().zip(source.first_flow..).collect();
                 ways.sort_unstable();
             }
-            if flows > 0 {
-                let first = source.first_flow as usize;
-                books.group_of_flow[first..first + source.targets.len()].fill(source.group);
-            }
+            let (first, count) = (source.first_flow as usize, if by_source { 1 } else { source.targets.len() });
+            books.group_of[first..first + count].fill(source.group);
             books.of_source.push(rule);
             books.irregular.push(ways);
-            books.delivered.push(0);
-            books.group_of.push(source.group);
         }
         books
     }
@@ -138,21 +137,24 @@ impl Books {
     /// The flow of a cell.
     #[inline(always)]
     pub(super) fn flow(&self, cell: Cell) -> usize {
-        flow(&self.of_source, &self.irregular, cell)
+        match self.by_source {
+            true => self.of_source[usize::from(cell.source())].first as usize,
+            false => flow(&self.of_source, &self.irregular, cell),
+        }
     }
 
     /// Cells arrive at their hosts at the beginning of slot `at`.
     #[inline]
     pub(super) fn deliver(&mut self, cells: &[Cell], at: u32) {
         let (of_source, irregular) = (&self.of_source[..], &self.irregular[..]);
-        if self.flows.is_empty() {
-            for cell in cells {
-                let delivered = &mut self.delivered[usize::from(cell.source())];
-                *delivered = delivered.wrapping_add(1);
+        let flows = &mut self.flows[..];
+        if self.by_source {
+            for &cell in cells {
+                let flow = of_source[usize::from(cell.source())].first as usize;
+                flows[flow].add(at.wrapping_sub(cell.born()));
             }
             return;
         }
-        let flows = &mut self.flows[..];
         for &cell in cells {
             let delay = at.wrapping_sub(cell.born());
             match flows.get_mut(of_source[usize::from(cell.source())].flow(cell.to())) {
@@ -189,13 +191,12 @@ impl Books {
 
     /// All of them.
     pub(super) fn all_delivered(&self) -> u64 {
-        self.flows.iter().map(|flow| u64::from(flow.count)).chain(self.delivered.iter().copied()).sum()
+        self.flows.iter().map(|flow| u64::from(flow.count)).sum()
     }
 
     fn of_group(&self, group: u32) -> u64 {
-        let flows = self.flows.iter().map(|flow| u64::from(flow.count)).zip(&self.group_of_flow);
-        let sources = self.delivered.iter().copied().zip(&self.group_of);
-        flows.chain(sources).filter(|&(_, &of)| of == group).map(|(delivered, _)| delivered).sum()
+        let flows = self.flows.iter().zip(&self.group_of).filter(|&(_, &of)| of == group);
+        flows.map(|(flow, _)| u64::from(flow.count)).sum()
     }
 
     /// The bursts of a flow.

@@ -66,10 +66,10 @@ pub(crate) fn run(
         let drawing = if draws_ahead { kernel.adapters.sources.draw_ahead(scope) } else { None };
         // What only some runs need costs the others nothing.
         let ended = match (kernel.queues.by_input, kernel.queues.memories.len() == 1) {
-            (true, true) => kernel.run::<true, true>(seed, spilled, ask),
-            (true, false) => kernel.run::<true, false>(seed, spilled, ask),
-            (false, true) => kernel.run::<false, true>(seed, spilled, ask),
-            (false, false) => kernel.run::<false, false>(seed, spilled, ask),
+            (true, true) => kernel.run::<true, true>(plan, seed, spilled, ask),
+            (true, false) => kernel.run::<true, false>(plan, seed, spilled, ask),
+            (false, true) => kernel.run::<false, true>(plan, seed, spilled, ask),
+            (false, false) => kernel.run::<false, false>(plan, seed, spilled, ask),
         };
         if let Some(drawing) = drawing {
             kernel.adapters.sources.end_drawing(drawing);
@@ -172,6 +172,7 @@ struct Recorded {
 impl Kernel {
     fn run<const BY_INPUT: bool, const STAR: bool>(
         &mut self,
+        plan: &Plan,
         seed: u64,
         spill: &mut Spill<'_>,
         mut ask: impl FnMut(Seen<'_>) -> ControlFlow<()>,
@@ -189,13 +190,9 @@ impl Kernel {
             if frames > MAX_RUNS {
                 return Err(SimError::TooManyFrames { seed, now, frames });
             }
-            let rows = |series: &Series| series.rows.len() + series.bursts.len();
-            if spill
-                .limit()
-                .is_some_and(|limit| self.probes.log.len() + self.series.iter().map(rows).sum::<usize>() >= limit)
-            {
+            if spill.limit().is_some_and(|limit| self.rows() >= limit) {
                 let mut part = Totals { intervals: self.probes.take(), ..Totals::default() };
-                report::take_series(&mut self.series, &mut part);
+                self.take_rows(now, plan, &mut part);
                 spill.give(&part)?;
             }
         }

@@ -145,6 +145,7 @@ impl Counting for Kernel {
             delivered_bytes: delivered * self.size.count(),
             dropped,
             alive,
+            deadlocked: 0,
         }
     }
 
@@ -171,7 +172,10 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
             series.end_interval(&kernel.books, size, kernel.slot);
         }
     }
-    let flows = balance(&kernel, plan, seed)?;
+    let mut flows = balance(&kernel, plan, seed)?;
+    if plan.counted_flows().is_empty() {
+        (flows, kernel.drops) = Default::default();
+    }
     let slot = kernel.slot;
     let ports = (0..plan.topology.ports.len()).map(|port| port_totals(&kernel, port)).collect();
     let drops = kernel
@@ -181,13 +185,11 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         .collect();
     let control = ControlTotals {
         frames: control_frames(&kernel, plan),
-        intervals: control_intervals(&kernel),
         reaction_points: reaction_points(&mut kernel, plan),
-        limiters: limiter_rows(&mut kernel, plan),
         ..ControlTotals::default()
     };
     let bursts = (0..)
-        .take(kernel.books.flows.len())
+        .take(if plan.counts_pairs() { flows.len() } else { 0 })
         .map(|flow| (flow, kernel.books.bursts(flow as usize)))
         .filter(|(_, bursts)| bursts.count > 0)
         .map(|(flow, bursts)| BurstTotals {
@@ -215,18 +217,35 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         flows,
         ports,
         drops,
-        intervals: std::mem::take(&mut kernel.probes).finish(),
         control,
         bursts,
         memories,
+        intervals: std::mem::take(&mut kernel.probes).finish(),
         ..Totals::default()
     };
-    take_series(&mut kernel.series, &mut totals);
+    kernel.take_rows(Time::NEVER, plan, &mut totals);
     Ok(totals)
 }
 
+impl Kernel {
+    /// How many rows of series there are.
+    pub(super) fn rows(&self) -> usize {
+        let series = self.series.iter().map(|series| series.rows.len() + series.bursts.len());
+        let feedback = self.points.iter().map(|points| points.probes.rows());
+        let limiters = self.limiting.iter().map(|(_, series)| series.rows());
+        self.probes.log.len() + self.holds.probes.rows() + series.chain(feedback).chain(limiters).sum::<usize>()
+    }
+
+    /// Moves those of other things than ports that do not change any more after `now` to `totals`.
+    pub(super) fn take_rows(&mut self, now: Time, plan: &Plan, totals: &mut Totals) {
+        totals.control.intervals = control_intervals(self, now);
+        totals.control.limiters = limiter_rows(self, plan);
+        take_series(&mut self.series, totals);
+    }
+}
+
 /// Moves the rows of deliveries to `totals`.
-pub(super) fn take_series(all: &mut [Series], totals: &mut Totals) {
+fn take_series(all: &mut [Series], totals: &mut Totals) {
     for series in all {
         let rows = std::mem::take(&mut series.rows);
         match series.of {
@@ -251,9 +270,6 @@ fn everywhere(kernel: &Kernel, mut report: impl FnMut(Cell, u32)) {
 /// Checks that each flow adds up.
 fn balance(kernel: &Kernel, plan: &Plan, seed: u64) -> Result<Vec<FlowTotals>, SimError> {
     let mut live = vec![0_u64; kernel.books.flows.len()];
-    if live.is_empty() {
-        return Ok(Vec::new());
-    }
     everywhere(kernel, |cell, count| live[kernel.books.flow(cell)] += u64::from(count));
     let mut dropped = vec![0; live.len()];
     for (&(_, flow), frames) in &kernel.drops {
@@ -346,21 +362,24 @@ fn control_frames(kernel: &Kernel, plan: &Plan) -> Vec<ControlFrames> {
     rows
 }
 
-/// The control frames of recorded ports by interval.
-fn control_intervals(kernel: &Kernel) -> Vec<ControlInterval> {
-    let feedback = kernel.points.iter().flat_map(|points| points.probes.rows());
-    let mut rows: Vec<ControlInterval> = feedback.chain(kernel.holds.probes.rows()).collect();
+/// The control frames of recorded ports by interval, of those that ended before `now`.
+fn control_intervals(kernel: &mut Kernel, now: Time) -> Vec<ControlInterval> {
+    let mut rows = kernel.holds.probes.take_rows(now);
+    rows.extend(kernel.points.iter_mut().flat_map(|points| points.probes.take_rows(now)));
     rows.sort_unstable();
     rows
 }
 
 /// The series of the limiters of a pair of hosts are reported with the first flow between them.
 fn limiter_rows(kernel: &mut Kernel, plan: &Plan) -> Vec<(u32, Vec<LimiterInterval>)> {
+    if kernel.limiting.is_empty() {
+        return Vec::new();
+    }
     let first = plan.first_flows();
     let mut rows = Vec::new();
-    for (host, series) in std::mem::take(&mut kernel.limiting) {
-        for (to, intervals) in (0..).zip(series.into_rows()) {
-            if let Some(&flow) = first.get(&(host, to)) {
+    for (host, series) in &mut kernel.limiting {
+        for (to, intervals) in (0..).zip(series.take_rows()) {
+            if let Some(&flow) = first.get(&(*host, to)) {
                 rows.push((flow, intervals));
             }
         }
@@ -372,7 +391,7 @@ fn limiter_rows(kernel: &mut Kernel, plan: &Plan) -> Vec<(u32, Vec<LimiterInterv
 /// The limiter of a pair of hosts is reported with the first flow between them.
 fn reaction_points(kernel: &mut Kernel, plan: &Plan) -> Vec<(u32, Meter)> {
     let end = kernel.end;
-    if plan.flows.is_empty() {
+    if !plan.counts_pairs() {
         return Vec::new();
     }
     let first = plan.first_flows();

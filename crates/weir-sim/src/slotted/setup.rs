@@ -94,7 +94,7 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
     }
     let run_seed = Seed::new(seed);
     let (placed, books) = sources(plan, run_seed);
-    let sources = Sources::new(placed, slot, end, books.flows.len());
+    let sources = Sources::new(placed, slot, end, plan.flows.len(), !plan.counts_pairs());
     let probe = |probe: &weir_core::spec::PortProbe| Recorded {
         link: lanes.link(probe.port),
         every: u32::try_from(probe.every_ps.ps() / slot.ps()).unwrap_or(u32::MAX),
@@ -211,7 +211,7 @@ fn sources(plan: &Plan, seed: Seed) -> (Vec<PlacedSource>, Books) {
         first_flow: source.first_flow,
         group: plan.sources[place].group(),
     });
-    let books = Books::new(listed, plan.flows.len(), has_bursts);
+    let books = Books::new(listed, plan.flows.len(), !plan.counts_pairs(), has_bursts);
     (sources, books)
 }
 

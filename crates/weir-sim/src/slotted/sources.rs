@@ -76,8 +76,9 @@ struct Drawer {
     /// The slot that the next batch begins with, and that in which the run ends.
     next: u32,
     end: u32,
-    /// Cells generated, by flow; empty where flows are not counted.
+    /// Cells generated, by flow, and whether all that a source generates is one.
     sent: Vec<u32>,
+    by_source: bool,
 }
 
 impl Drawer {
@@ -91,10 +92,10 @@ impl Drawer {
         for (end, number) in batch.ends.iter_mut().zip(0..slots) {
             *end = number * row;
         }
-        if self.sent.is_empty() { self.fill::<false>(batch) } else { self.fill::<true>(batch) }
+        if self.by_source { self.fill::<true>(batch) } else { self.fill::<false>(batch) }
     }
 
-    fn fill<const COUNTED: bool>(&mut self, batch: &mut Batch) {
+    fn fill<const BY_SOURCE: bool>(&mut self, batch: &mut Batch) {
         let (from, slot, until) = (u64::from(batch.from), self.slot, u64::from(batch.to));
         let (cells, ends) = (&mut batch.cells[..], &mut batch.ends);
         for ((id, source), all) in (0..).zip(&mut self.sources).zip(&mut batch.made) {
@@ -103,10 +104,8 @@ impl Drawer {
                 continue;
             }
             let targets = &self.targets[source.first_target as usize..][..source.targets as usize];
-            let sent = match COUNTED {
-                true => &mut self.sent[source.first_flow as usize..][..targets.len()],
-                false => &mut [],
-            };
+            let flows = if BY_SOURCE { 1 } else { targets.len() };
+            let sent = &mut self.sent[source.first_flow as usize..][..flows];
             let stamp = Cell::of_source(id);
             let (mut made, mut last) = (0_u32, 0);
             // A source generates one cell in a slot at most.
@@ -114,11 +113,14 @@ impl Drawer {
                 let end = &mut ends[at.wrapping_sub(from) as usize % MOST_SLOTS];
                 cells[*end as usize] = stamp.made(at as u32, targets[place as usize], is_last);
                 *end = end.wrapping_add(1);
-                if COUNTED {
+                if !BY_SOURCE {
                     sent[place as usize] = sent[place as usize].wrapping_add(1);
                 }
                 (made, last) = (made.wrapping_add(1), place);
             });
+            if BY_SOURCE {
+                sent[0] = sent[0].wrapping_add(made);
+            }
             *all = (made, targets[last as usize]);
         }
     }
@@ -168,8 +170,8 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Sources that generate until slot `end`; of this many flows each cell is counted.
-    pub(super) fn new(placed: Vec<PlacedSource>, slot: Span, end: u32, flows: usize) -> Sources {
+    /// Sources of so many flows that generate until slot `end`; all that a source generates may be one.
+    pub(super) fn new(placed: Vec<PlacedSource>, slot: Span, end: u32, flows: usize, by_source: bool) -> Sources {
         let count = placed.len();
         let mut sources = Vec::with_capacity(count);
         let (mut targets, mut host_of) = (Vec::new(), Vec::with_capacity(count));
@@ -181,7 +183,7 @@ impl Sources {
             targets.extend(placed.targets);
             host_of.push(placed.host as u16);
         }
-        let drawer = Drawer { sources, targets, slot, next: 0, end, sent: vec![0; flows] };
+        let drawer = Drawer { sources, targets, slot, next: 0, end, sent: vec![0; flows], by_source };
         Sources { feed: Feed::Here(drawer), batch: Batch::new(count), host_of }
     }
 

@@ -87,6 +87,14 @@ impl Output {
     }
 }
 
+/// A cell behind a ring, and the link by which it came; long queues fill the second cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, packed(4))]
+struct Behind {
+    cell: Cell,
+    link: u32,
+}
+
 /// What the ports of a switch share.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
@@ -112,8 +120,8 @@ pub(super) struct Queues {
     pub(super) outputs: Vec<Output>,
     /// The rings of the lanes of a star, instead of those in `outputs`; else empty.
     wide: Vec<[Cell; WIDE_RING]>,
-    /// The cells behind the ring of each lane, and the links by which they came.
-    behind: Vec<VecDeque<(Cell, u32)>>,
+    /// The cells behind the ring of each lane.
+    behind: Vec<VecDeque<Behind>>,
     /// Greatest number of cells of each lane after service, since the last look.
     peaks: Vec<u32>,
     /// Lanes that may have a new peak when this slot's service is over.
@@ -205,16 +213,17 @@ impl Queues {
         for (number, &arrival) in arrivals.iter().enumerate() {
             let cell = arrival.cell();
             let link = if BY_INPUT || !STAR { arrival.link(uplinks) } else { 0 };
+            let switch = if STAR { 0 } else { inputs[link as usize].switch };
             let lane = match STAR {
                 true if FEW => usize::from(cell.to()) % 64,
                 true => cell.to().into(),
-                false => routes.lane(inputs[link as usize].switch, cell.to(), || uplinks.host(cell)),
+                false => routes.lane(switch, cell.to(), || uplinks.host(cell)),
             };
             let output = &mut outputs[lane];
             let len = output.len();
             let is_full = match STAR {
                 true => is_tight && number >= room,
-                false => memories[output.switch as usize].space.free() == 0,
+                false => memories[switch as usize].space.free() == 0,
             };
             let is_crowded = len >= output.calm;
             if is_full || is_crowded && len >= output.most {
@@ -227,7 +236,7 @@ impl Queues {
                     self.grown[lane / 64] |= 1 << (lane % 64);
                 }
                 if len >= ring as u32 {
-                    self.behind[lane].push_back((cell, link));
+                    self.behind[lane].push_back(Behind { cell, link });
                 }
             }
             if !is_crowded || len < ring as u32 {
@@ -243,7 +252,7 @@ impl Queues {
             output.tail = output.tail.wrapping_add(1);
             output.waits.add(now, 1);
             if !STAR {
-                memories[output.switch as usize].space.add(1);
+                memories[switch as usize].space.add(1);
             }
             if FEW {
                 takers |= 1 << lane;
@@ -300,8 +309,9 @@ impl Queues {
             };
             let cell = *held;
             if len > ring as u32 {
-                let link;
-                (*held, link) = self.behind[first + place as usize].pop_front().unwrap_or((Cell::NONE, 0));
+                let next = self.behind[first + place as usize].pop_front();
+                let Behind { cell, link } = next.unwrap_or(Behind { cell: Cell::NONE, link: 0 });
+                *held = cell;
                 if BY_INPUT {
                     output.inputs[at] = link;
                 }
@@ -360,7 +370,7 @@ impl Queues {
         self.peaks[lane]
     }
 
-    /// Begins to look for the greatest queue of a lane anew.
+    /// Begins to look for the greatest queue of a lane again.
     pub(super) fn restart_peak(&mut self, lane: usize) {
         self.peaks[lane] = 0;
         let ring = self.ring();
@@ -385,6 +395,6 @@ impl Queues {
             let first = output.len().min(ring.len() as u32);
             (0..first).map(move |i| ring[output.head.wrapping_add(i) as usize % ring.len()])
         });
-        rings.chain(self.behind.iter().flatten().map(|&(cell, _)| cell))
+        rings.chain(self.behind.iter().flatten().map(|behind| behind.cell))
     }
 }

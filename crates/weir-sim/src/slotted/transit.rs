@@ -223,10 +223,8 @@ impl Kernel {
         }
         drops.0 += 1;
         drops.2 = now;
-        if !self.books.flows.is_empty() {
-            let flow = self.books.flow(cell) as u32;
-            *self.drops.entry((self.lanes.port(lane as u32), flow)).or_default() += 1;
-        }
+        let flow = self.books.flow(cell) as u32;
+        *self.drops.entry((self.lanes.port(lane as u32), flow)).or_default() += 1;
         let output = &mut self.queues.outputs[lane];
         if self.points.as_ref().is_some_and(|points| points.counts_drops) && output.next_sample != NONE {
             output.next_sample -= 1;

@@ -4,8 +4,8 @@ use weir_core::columns::Table;
 use weir_core::table;
 use weir_core::units::Time;
 
-use super::each;
-use crate::totals::Totals;
+use super::{Rows, each, flat};
+use crate::totals::{ControlInterval, HoldInterval, LimiterInterval, PoolInterval, Totals};
 
 pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
     vec![
@@ -22,17 +22,7 @@ pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
             /// Their bytes.
             bytes: U64 = row.bytes,
         ),
-        table!("control_intervals", "Control frames of one kind because of a recorded queue, in an interval; intervals without one have no row.":
-            each(batch, |run| &run.control.intervals) => |(i, row)|
-            replicate: U32 = i,
-            /// Id of the port whose queue is the cause.
-            queue_port: U32 = row.queue_port,
-            /// Id of the kind.
-            kind: U32 = row.kind.id(),
-            t_ps: U64 = row.t_ps,
-            /// How many.
-            frames: U64 = row.frames,
-        ),
+        intervals(&mut each(batch, |run| &run.control.intervals)),
         table!("reaction_points", "The rate limiters of a flow of a host that obeys congestion management.": each(batch, |run| &run.control.reaction_points) => |(i, (id, row))|
             replicate: U32 = i,
             flow: U32 = *id,
@@ -51,25 +41,7 @@ pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
             /// Time in which it was stopped.
             stopped_ps: U64 = row.stopped_ps,
         ),
-        table!("limiters", "An interval of the rate limiter of a flow; with shared memories, adapters and slow outputs, of a pair of hosts, with its first flow.":
-            each(batch, |run| {
-                run.control.limiters.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row)))
-            })
-            => |(i, (id, row))|
-            replicate: U32 = i,
-            flow: U32 = id,
-            t_ps: U64 = row.t_ps,
-            /// Rate at the end of the interval; unknown without a limiter.
-            rate_bps: MaybeU64 = row.rate_bps,
-            /// Integral of the rate over the limited time.
-            rate_bit: F64 = row.rate_bit,
-            /// Time of the interval with a limiter.
-            limited_ps: U64 = row.limited_ps,
-            /// Time of the interval in which it was stopped.
-            stopped_ps: U64 = row.stopped_ps,
-            /// Bytes that waited in it at the end of the interval.
-            queue_bytes: U64 = row.queue_bytes,
-        ),
+        limiters(&mut each(batch, |run| flat(&run.control.limiters))),
         table!("holds", "A traffic class that frames of flow control (PAUSE, or PFC) held at a port.": each(batch, |run| &run.control.holds) => |(i, row)|
             replicate: U32 = i,
             /// Id of the port that was held.
@@ -109,6 +81,8 @@ pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
             /// How often the sender was asked to stop, without repetitions.
             stops: U64 = row.counters.stops,
         ),
+        pool_intervals(&mut each(batch, |run| flat(&run.pools))),
+        hold_intervals(&mut each(batch, |run| flat(&run.hold_intervals))),
         table!("hold_causes", "Why buffers asked a class of a port to stop: the output that most of what came from there waited for, and where it began.":
             each(batch, |run| &run.control.causes) => |(i, row)|
             replicate: U32 = i,
@@ -153,4 +127,65 @@ pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
             over_ps: MaybeU64 = row.over.map(Time::ps),
         ),
     ]
+}
+
+pub(super) fn pool_intervals(rows: Rows<'_, (u32, &PoolInterval)>) -> Table {
+    table!("pool_intervals", "An interval of a part of the buffer of a switch of which a port is recorded: the shortest that one of them has.": rows => |(i, (id, row))|
+        replicate: U32 = i,
+        /// The part, by its number in `pool_names`.
+        pool: U32 = id,
+        t_ps: U64 = row.t_ps,
+        /// Bytes at the end of the interval.
+        bytes: U64 = row.bytes,
+        /// Most bytes.
+        max_bytes: U64 = row.max_bytes,
+        /// Integral over the interval of the bytes.
+        byte_ps: F64 = row.byte_ps as f64,
+    )
+}
+
+pub(super) fn hold_intervals(rows: Rows<'_, (u32, &HoldInterval)>) -> Table {
+    table!("hold_intervals", "For how long frames of flow control (PAUSE, or PFC) held a class of the traffic at a recorded port in an interval; intervals in which they did not have no row.":
+        rows => |(i, (id, row))|
+        replicate: U32 = i,
+        port: U32 = id,
+        t_ps: U64 = row.t_ps,
+        /// The traffic class.
+        class: U32 = row.class.into(),
+        /// Time for which it was held.
+        held_ps: U64 = row.held_ps,
+    )
+}
+
+/// Rows of control frames by interval.
+pub(super) fn intervals(rows: Rows<'_, &ControlInterval>) -> Table {
+    table!("control_intervals", "Control frames of one kind because of a recorded queue, in an interval; intervals without one have no row.": rows => |(i, row)|
+        replicate: U32 = i,
+        /// Id of the port whose queue is the cause.
+        queue_port: U32 = row.queue_port,
+        /// Id of the kind.
+        kind: U32 = row.kind.id(),
+        t_ps: U64 = row.t_ps,
+        /// How many.
+        frames: U64 = row.frames,
+    )
+}
+
+/// Rows of limiters.
+pub(super) fn limiters(rows: Rows<'_, (u32, &LimiterInterval)>) -> Table {
+    table!("limiters", "An interval of the rate limiter of a flow; with shared memories, adapters and slow outputs, of a pair of hosts, with its first flow.": rows => |(i, (id, row))|
+        replicate: U32 = i,
+        flow: U32 = id,
+        t_ps: U64 = row.t_ps,
+        /// Rate at the end of the interval; unknown without a limiter.
+        rate_bps: MaybeU64 = row.rate_bps,
+        /// Integral of the rate over the limited time.
+        rate_bit: F64 = row.rate_bit,
+        /// Time of the interval with a limiter.
+        limited_ps: U64 = row.limited_ps,
+        /// Time of the interval in which it was stopped.
+        stopped_ps: U64 = row.stopped_ps,
+        /// Bytes that waited in it at the end of the interval.
+        queue_bytes: U64 = row.queue_bytes,
+    )
 }

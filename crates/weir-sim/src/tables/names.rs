@@ -6,6 +6,7 @@ use weir_core::rapid::{Outcome, ProbeState};
 use weir_core::table;
 
 use super::numbered;
+use crate::control::pools;
 use crate::plan::Plan;
 use crate::totals::{ControlKind, DropCause};
 
@@ -96,6 +97,20 @@ pub(super) fn tables(plan: &Plan) -> Vec<Table> {
             rate_bps: U64 = row.link.rate_bps.bps(),
             /// What a frame occupies beyond its size.
             framing_bytes: U64 = row.link.framing_bytes.count(),
+        ),
+        table!("pool_names", "A part of the buffer of a switch of which a port is recorded.": (0..).zip(pools::recorded(plan).flat_map(|found| found.parts)) => |(id, row)|
+            /// The number of the part.
+            pool: U32 = id,
+            /// The switch and the part.
+            name: Text = format!("{} {}", node(row.node), row.what()),
+            /// The switch.
+            switch: Text = node(row.node),
+            /// `whole`: all that waits there; `headroom`: what of it is in the headroom of inputs; `ingress`, `egress`: what is shared of a pool by input or output.
+            part: Text = row.word().to_string(),
+            /// The traffic classes of a pool.
+            classes: Text = row.listed(),
+            /// Its size.
+            size_bytes: U64 = row.bytes.count(),
         ),
         table!("traffic_names", "An entry of traffic.": numbered(&plan.spec.traffic) => |(id, row)|
             traffic: U32 = id,

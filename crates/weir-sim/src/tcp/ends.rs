@@ -1,14 +1,14 @@
 //! The ends of connections, as a plan has them.
 
 use weir_core::cc::CongestionControl;
-use weir_core::rapid::LogWriter;
+use weir_core::rapid::{Log, LogWriter};
 use weir_core::rng::Seed;
 use weir_core::spec::StreamProbe;
 use weir_core::spec::transport::Load;
 use weir_core::tcp::{Receiver, Sender, Timers};
 use weir_core::units::Time;
 
-use super::{Application, Gathered, Series, TcpReceiver, TcpSender};
+use super::{Application, Gathered, Series, TcpReceiver, TcpSender, Written};
 use crate::boundaries::Boundaries;
 use crate::plan::{Plan, PlannedConnection};
 
@@ -25,8 +25,8 @@ impl Plan {
             let hosts = self.hosts(connection);
             let (writer, log) = match self.stream_probe(connection.place.0) {
                 Some(probe) => {
-                    let (writer, log) = LogWriter::new(probe.packets);
-                    (writer, Some(Box::new(log)))
+                    let (writer, reader) = LogWriter::new(probe.packets);
+                    (writer, Some(Box::new(Written { reader, log: Log::default(), connection: place })))
                 }
                 None => (LogWriter::none(), None),
             };

@@ -124,6 +124,19 @@ pub struct BufferTotals {
     pub byte_ps: u128,
 }
 
+/// One interval of a part of such a buffer: a row of the table `pool_intervals`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolInterval {
+    /// End of the interval, ps.
+    pub t_ps: u64,
+    /// Bytes at the end.
+    pub bytes: u64,
+    /// Most bytes.
+    pub max_bytes: u64,
+    /// Integral of the bytes over the interval, byte ps.
+    pub byte_ps: u128,
+}
+
 /// What came over an input of such a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputTotals {
@@ -144,6 +157,17 @@ pub struct HoldTotals {
     pub class: u8,
     /// Its holds.
     pub holds: Pauses,
+}
+
+/// One interval in which a class of a recorded port was held: a row of the table `hold_intervals`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldInterval {
+    /// End of the interval, ps.
+    pub t_ps: u64,
+    /// The traffic class.
+    pub class: u8,
+    /// For how long, ps.
+    pub held_ps: u64,
 }
 
 /// Control frames of one kind that a port sent first.

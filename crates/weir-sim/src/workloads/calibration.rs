@@ -7,12 +7,10 @@ use weir_core::spec::control::{
     Negative, Notification, NotificationLane, Pause, Positive, Response, Restart, Sampling, Saturation, Stop,
     StopReset,
 };
-use weir_core::spec::switching::Switching;
 use weir_core::spec::{
-    Departures, Destination, Discipline, Engine, FrameSize, Limit, Link, LinkSpec, Network, Node, NodeKind, QueueRule,
-    Record, Run, Source, Spec, Stream, Traffic,
+    Departures, FrameSize, Limit, Link, LinkSpec, Network, Node, NodeKind, QueueRule, Source, Spec, Traffic,
 };
-use weir_core::units::{Bytes, Rate, Span, Time};
+use weir_core::units::{Bytes, Rate, Span};
 
 const FRAME: Bytes = Bytes::new(1500);
 const LINK: LinkSpec = LinkSpec {
@@ -43,22 +41,14 @@ pub fn calibration() -> Spec {
     let of_switches = (0..20).filter(|port| port % 2 == 1 || *port >= 10).collect();
     let limit = Limit::Bytes(Bytes::new(150_000));
     Spec {
-        network: Network::Graph { nodes, links },
-        queues: vec![QueueRule {
-            ports: of_switches,
-            discipline: Discipline::DropTail { limit, marking: None, overrun: None },
-        }],
+        queues: vec![QueueRule::drop_tail(of_switches, limit)],
         traffic: vec![Traffic::of_sources("load", (0..4).map(source).collect())],
         control: Control {
             bcn: Some(bcn()),
             responses: vec![Response { nodes: (0..5).collect(), pause_ps: LATENCY, notification_ps: LATENCY }],
             ..Control::default()
         },
-        switching: Switching::default(),
-        events: Vec::new(),
-        buffers: Vec::new(),
-        run: Run { duration_ps: Span::from_ms(80), engine: Engine::Event },
-        record: Record::default(),
+        ..Spec::of_network(Network::Graph { nodes, links }, Span::from_ms(80))
     }
 }
 
@@ -78,15 +68,8 @@ pub fn calibration_pause() -> Pause {
 }
 
 fn source(from: u32) -> Source {
-    Source {
-        from,
-        to: Destination::Node(4),
-        start_ps: Time::ZERO,
-        stop_ps: Time::NEVER,
-        departures: Departures::Bernoulli { slot_ps: Span::from_ns(1200), probability: 0.49 },
-        frame_size: FrameSize::Fixed(FRAME),
-        stream: Stream::Named,
-    }
+    let departures = Departures::Bernoulli { slot_ps: Span::from_ns(1200), probability: 0.49 };
+    Source::between(from, 4, departures, FrameSize::Fixed(FRAME))
 }
 
 fn bcn() -> Bcn {
@@ -129,13 +112,7 @@ fn bcn() -> Bcn {
                 reset: StopReset::Never,
                 meanwhile: Meanwhile::Ignore,
             },
-            limiter: Limiter {
-                queue: Limit::Frames(100),
-                pacing_jitter: 0.15,
-                fifo_frames: 0,
-                initial_credit: None,
-                most_credit: None,
-            },
+            limiter: Limiter { queue: Limit::Frames(100), pacing_jitter: 0.15, ..Limiter::default() },
         },
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use weir_core::network::Topology;
 use weir_core::spec::aqm::{Aqm, Codel, DualPi2, DualScheduler, FqCodel, Pie};
-use weir_core::spec::{Discipline, Limit, Marking, QueueRule, Record, Spec};
+use weir_core::spec::{Discipline, Limit, Marking, MarkingTime, QueueRule, Record, Spec};
 use weir_core::units::{Bytes, Span};
 use weir_sim::{DropCause, Feeding};
 
@@ -25,7 +25,12 @@ fn any_aqm() -> impl Strategy<Value = Aqm> {
                 beta: 1e6,
                 ecn
             })),
-            Just(Aqm::Threshold(Marking { k_min_bytes: Bytes::new(2000), k_max_bytes: Bytes::new(8000), p_max: 0.5 })),
+            Just(Aqm::Threshold(Marking {
+                k_min_bytes: Bytes::new(2000),
+                k_max_bytes: Bytes::new(8000),
+                p_max: 0.5,
+                when: MarkingTime::Arrival
+            })),
             Just(Aqm::DualPi2(DualPi2 {
                 target_ps,
                 update_ps: Span::from_us(2),

@@ -37,7 +37,7 @@ fn a_batch_without_seeds_has_all_tables_without_rows() {
     let Tables(tables) = Tables::new(&plan, &batch);
     let mut names: Vec<&str> = tables.iter().map(|table| table.name).collect();
     let traffic = ["runs", "flows", "ports", "port_classes", "drops", "marks"];
-    let series = ["intervals", "deliveries", "flow_deliveries", "burst_intervals"];
+    let series = ["intervals", "deliveries", "flow_deliveries", "burst_intervals", "pool_intervals", "hold_intervals"];
     let facts =
         [&traffic[..], &series[..], &["holds", "buffers", "buffer_inputs", "hold_causes", "storms", "deadlocks"]]
             .concat();
@@ -56,7 +56,8 @@ fn a_batch_without_seeds_has_all_tables_without_rows() {
     let tcp = ["connections", "resent", "tcp", "captures", "probe_streams", "probe_states", "probe_packets"];
     let estimates = ["bandwidth_estimates", "probe_trains", "prober_names"];
     let probing = ["quantity_names", "ending_names", "trend_names", "fleet_names", "outcome_names", "state_names"];
-    let dimensions = ["connection_names", "flow_names", "port_names", "traffic_names", "cause_names", "kind_names"];
+    let dimensions =
+        ["connection_names", "flow_names", "port_names", "pool_names", "traffic_names", "cause_names", "kind_names"];
     let mut parts =
         [&facts[..], &control[..], &["delays"], &tcp[..], &estimates[..], &probing[..], &dimensions[..]].concat();
     names.sort_unstable();

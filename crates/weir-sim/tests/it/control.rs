@@ -29,7 +29,7 @@ const PAUSE: Pause = Pause {
 
 /// Host 0 sends to host 2 over switch 1, 10 Gbit/s to the switch and 1 Gbit/s from it, as fast as it can. Ports: 0
 /// from the host, 1 back to it, 2 to the receiver. Hosts respond in 1 us.
-fn slow_receiver(duration: Span) -> Spec {
+pub(crate) fn slow_receiver(duration: Span) -> Spec {
     let node = |name: &str, kind| Node { name: name.into(), kind, latency_ps: Span::ZERO };
     let slow = LinkSpec { rate_bps: Rate::from_gbit_per_s(1), ..LINK };
     let mut spec = spec(3, vec![constant(0, 2, 1200)], duration);
@@ -108,12 +108,12 @@ fn bcn_keeps_the_queue_of_the_calibration_short_and_the_link_busy() {
 /// From the first edge switch to the core switch.
 const EDGE_PORT: usize = 10;
 
-fn with_pause(mut spec: Spec) -> Spec {
+pub(crate) fn with_pause(mut spec: Spec) -> Spec {
     spec.control.pause = vec![calibration_pause()];
     spec
 }
 
-fn severe(mut spec: Spec, action: SevereAction) -> Spec {
+pub(crate) fn severe(mut spec: Spec, action: SevereAction) -> Spec {
     if let Some(bcn) = &mut spec.control.bcn {
         bcn.congestion_point.severe = Some(Severe { above_bytes: Bytes::new(112_500), action });
     }
@@ -232,13 +232,7 @@ fn with_qcn() -> Spec {
             },
             min_rate_bps: Rate::from_bps(10_000_000),
             new_limiter: NewLimiter::AnyFeedback,
-            limiter: Limiter {
-                queue: Limit::Frames(100),
-                pacing_jitter: 0.0,
-                fifo_frames: 0,
-                initial_credit: None,
-                most_credit: None,
-            },
+            limiter: Limiter { queue: Limit::Frames(100), ..Limiter::default() },
         },
     });
     spec

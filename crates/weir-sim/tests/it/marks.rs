@@ -5,14 +5,13 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 use weir_core::network::Topology;
 use weir_core::rng::Seed;
+use weir_core::spec::aqm::Aqm;
 use weir_core::spec::control::{
-    Control, Dcqcn, DcqcnReactionPoint, Limiter, Notification, NotificationLane, Pause, Recovery, Response,
+    Control, Dcqcn, DcqcnReactionPoint, Limiter, Notification, NotificationLane, Pause, Recovery,
 };
-use weir_core::spec::{
-    Discipline, Limit, LimiterProbe, Link, LinkSpec, Marking, Network, Node, NodeKind, QueueRule, Spec,
-};
+use weir_core::spec::{Discipline, LevelProbe, Limit, LimiterProbe, Marking, MarkingTime, Network, QueueRule, Spec};
 use weir_core::tcp::{EcnConfig, EcnSupport};
-use weir_core::units::{Bytes, Rate, Span};
+use weir_core::units::{Bytes, Rate, Span, Time};
 use weir_sim::{ControlKind, Feeding, Plan, Progress, PushedSource, Sim, Tables, Totals, simulate, workloads};
 
 use crate::scenarios::{FRAME, LINK, any_scenario, constant, run, run_fed, spec};
@@ -23,7 +22,7 @@ fn us(us: u64) -> Span {
 
 /// All frames above `above` bytes.
 fn above(above: u64) -> Marking {
-    Marking { k_min_bytes: Bytes::new(above), k_max_bytes: Bytes::new(above), p_max: 1.0 }
+    Marking { k_min_bytes: Bytes::new(above), k_max_bytes: Bytes::new(above), p_max: 1.0, when: MarkingTime::Arrival }
 }
 
 fn marking(ports: Vec<u32>, limit: Limit, marking: Marking) -> QueueRule {
@@ -58,34 +57,35 @@ fn dcqcn(hosts: Vec<u32>) -> Control {
                 cut_timer_ps: None,
                 recovery,
                 min_rate_bps: Rate::from_bps(100_000_000),
-                limiter: Limiter {
-                    queue: Limit::Unlimited,
-                    pacing_jitter: 0.0,
-                    fifo_frames: 0,
-                    initial_credit: None,
-                    most_credit: None,
-                },
+                limiter: Limiter::default(),
             },
         }),
         ..Control::default()
     }
 }
 
-/// Host 0 sends to host 2 over switch 1, 10 Gbit/s to the switch and 1 Gbit/s from it. Ports: 0 from the host, 1 back
-/// to it, 2 to the receiver, 3 from it.
+/// Queues that mark above one frame, and DCQCN, before a slow receiver.
 fn slow_receiver(duration: Span) -> Spec {
-    let node = |name: &str, kind| Node { name: name.into(), kind, latency_ps: Span::ZERO };
-    let slow = LinkSpec { rate_bps: Rate::from_gbit_per_s(1), ..LINK };
-    let mut spec = spec(3, vec![constant(0, 2, 1200)], duration);
-    spec.network = Network::Graph {
-        nodes: vec![node("fast", NodeKind::Host), node("switch", NodeKind::Switch), node("slow", NodeKind::Host)],
-        links: vec![Link { a: 0, b: 1, link: LINK }, Link { a: 1, b: 2, link: slow }],
-    };
-    spec.control = dcqcn(vec![0]);
-    spec.control.responses =
-        vec![Response { nodes: vec![0, 2], pause_ps: Span::from_us(1), notification_ps: Span::from_us(1) }];
+    let mut spec = crate::control::slow_receiver(duration);
+    spec.control.dcqcn = dcqcn(vec![0]).dcqcn;
     spec.queues = vec![marking(vec![2], Limit::Unlimited, above(1500))];
     spec
+}
+
+#[test]
+fn a_mark_on_departure_comes_back_without_the_wait() {
+    // The second frame leaves at 13.7 us, with nine behind it: its mark arrives when its 12 us of transmission are over, 12 us
+    // before that of the third, which was marked on arrival. A queue that marks by a discipline of its own does the same.
+    for managed in [false, true] {
+        let mut spec = slow_receiver(us(45));
+        let (limit, marks) = (Limit::Unlimited, Marking { when: MarkingTime::Departure, ..above(1500) });
+        spec.queues = vec![marking(vec![2], limit, marks)];
+        if managed {
+            spec.queues[0].discipline = Discipline::Managed { limit, aqm: Aqm::Threshold(marks) };
+        }
+        let [(0, meter)] = run(&spec, 1).control.reaction_points[..] else { panic!("one flow") };
+        assert_eq!((meter.decreases, meter.limited_ps), (1, 45_000_000 - 28_763_200), "{managed}");
+    }
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_ramp_marks_the_share_of_the_frames_that_the_queue_asks_for() {
         dcqcn.notify_every_ps = Span::from_ms(1_000_000); // deaf after the first
         dcqcn.reaction_point.min_rate_bps = LINK.rate_bps;
     }
-    let ramp = Marking { k_min_bytes: FRAME * 20, k_max_bytes: FRAME * 60, p_max: 0.2 };
+    let ramp = Marking { k_min_bytes: FRAME * 20, k_max_bytes: FRAME * 60, p_max: 0.2, when: MarkingTime::Arrival };
     spec.queues = vec![marking(vec![5], Limit::Frames(40), ramp)];
     let totals = run(&spec, 3);
     let marks: u64 = totals.control.marks.iter().map(|row| row.frames).sum();
@@ -228,6 +228,12 @@ fn a_ramp_marks_the_share_of_the_frames_that_the_queue_asks_for() {
     let deviation = 4.0 * (0.09f64 / waited).sqrt();
     let share = marks as f64 / waited;
     assert!((low - deviation..high + deviation).contains(&share), "{share} of {waited}");
+    // A port that only marks is short of what others look at: it marks and drops the same frames.
+    let level = LevelProbe { port: 5, from_ps: Time::ZERO, to_ps: Time::ZERO + us(1), bin_bytes: FRAME };
+    spec.record.queue_levels = vec![level];
+    let looked = run(&spec, 3);
+    assert_eq!((looked.flows, looked.ports, looked.drops), (totals.flows, totals.ports, totals.drops));
+    assert_eq!(looked.control.marks, totals.control.marks);
 }
 
 #[test]
@@ -239,7 +245,7 @@ fn batches_of_dcqcn_do_not_depend_on_threads_and_tables_hold_the_marks() {
     spec.control = dcqcn(hosts.collect());
     let topology = Topology::expand(&spec.network).expect("a legal network");
     let switches = (0..).zip(&topology.ports).filter(|(_, port)| !topology.is_host(port.from));
-    let ramp = Marking { k_min_bytes: FRAME * 4, k_max_bytes: FRAME * 40, p_max: 0.1 };
+    let ramp = Marking { k_min_bytes: FRAME * 4, k_max_bytes: FRAME * 40, p_max: 0.1, when: MarkingTime::Arrival };
     spec.queues = vec![marking(switches.map(|(id, _)| id).collect(), Limit::Bytes(Bytes::new(200_000)), ramp)];
     let plan = Plan::new(spec.clone()).expect("a legal spec");
     let batch = |threads| simulate(&plan, &[1, 2, 3], threads, &Progress::new()).expect("lawful runs");
@@ -275,8 +281,9 @@ proptest! {
             dcqcn.notify_every_ps = us(every);
             dcqcn.notification.lane = if data { NotificationLane::Data } else { NotificationLane::Control };
         }
+        let when = if data { MarkingTime::Departure } else { MarkingTime::Arrival };
         let ramp =
-            Marking { k_min_bytes: Bytes::new(k_min), k_max_bytes: Bytes::new(k_min + wide), p_max };
+            Marking { k_min_bytes: Bytes::new(k_min), k_max_bytes: Bytes::new(k_min + wide), p_max, when };
         let ports = (0..).zip(&topology.ports).filter(|(id, port)| picked(chosen, *id) && !topology.is_host(port.from));
         spec.queues.push(marking(ports.map(|(id, _)| id).collect(), Limit::Bytes(Bytes::new(k_min + 9000)), ramp));
         let nodes = nodes.filter(|&node| !topology.is_host(node) && picked(pausing, node)).collect();
@@ -316,11 +323,11 @@ proptest! {
     fn marks_grow_with_the_queue(
         k_min in 0u64..50_000, wide in 1u64..100_000, p_max in 0.05..1.0f64, seed in any::<u64>(), part in 0.0..0.5f64,
     ) {
-        let ramp = Marking { k_min_bytes: Bytes::new(k_min), k_max_bytes: Bytes::new(k_min + wide), p_max };
+        let ramp = Marking { k_min_bytes: Bytes::new(k_min), k_max_bytes: Bytes::new(k_min + wide), p_max, when: MarkingTime::Arrival };
         let share = |part: f64| {
             let mut marker = weir_core::marking::Marker::new(&ramp, Seed::new(seed).stream("any"));
             let waiting = Bytes::new(k_min + (part * wide as f64) as u64);
-            (0..2000).filter(|_| marker.on_frame(waiting)).count()
+            (0..2000).filter(|_| marker.on_frame(MarkingTime::Arrival, waiting)).count()
         };
         // The same chance decides both times.
         prop_assert!(share(part) <= share(2.0 * part));

@@ -123,6 +123,18 @@ fn a_message_alone_takes_the_time_that_an_empty_network_needs_whatever_the_rates
 }
 
 #[test]
+fn a_message_that_fills_the_window_is_over_with_its_last_byte_and_not_with_the_fin() {
+    let with = |segments| {
+        let mut spec = spec(fat_tree(4), listed(&[(0, 0, 15, 10 * 1448)]), Span::from_ms(1));
+        messages(&mut spec).config = Some(Config { initial_window_segments: segments, ..config() });
+        run(&spec).messages[0]
+    };
+    // The window has no room for the FIN of the first, which leaves by itself.
+    let (full, wide) = (with(10), with(11));
+    assert_eq!((took(&full), full.acknowledged), (full.ideal, wide.acknowledged));
+}
+
+#[test]
 fn single_messages_take_the_time_that_uet_htsim_records() {
     // 4150 B for each packet, 64 B for each acknowledgement, six links of 100 Gbit/s and 1 us: 10, 100 and 490 packets, the last
     // of these 2010 B long. Source: uet-htsim 40ccb05, validate_outputs; the time of the last acknowledgement.
@@ -392,4 +404,41 @@ fn messages_find_their_way_around_a_link_that_fails() {
     assert!(late(5_000, 6_000) > 2, "until nodes know it, frames are lost");
     assert_eq!(late(6_000, 20_000), 0, "then nothing is");
     assert!(totals.drops.iter().any(|row| row.port == ports[0]));
+}
+
+#[test]
+fn hosts_of_one_switch_are_reached_while_the_link_of_one_fails() {
+    let list: Vec<(u64, u32, u32, u64)> = (0..100).map(|i| (i * 50, i as u32 % 2, 14 + i as u32 % 2, 20_000)).collect();
+    let mut spec = spec(fat_tree(4), listed(&list), Span::from_ms(40));
+    let topology = spec.check().expect("a legal spec");
+    let ports = ["host-15->edge-7", "edge-7->host-15"].map(|name| topology.port(name).expect("a port")).to_vec();
+    let at = |us, change| events::Event { at_ps: Time::ZERO + Span::from_us(us), change };
+    spec.events = vec![
+        at(1_000, events::Change::Down { ports: ports.clone() }),
+        at(1_100, events::Change::Reroute { ports: ports.clone() }),
+        at(2_000, events::Change::Up { ports: ports.clone() }),
+        at(2_100, events::Change::Reroute { ports }),
+    ];
+    let totals = run(&spec);
+    assert_eq!(totals.message_totals[0].delivered, 100);
+    let late = |to: u32| {
+        let is_late = |row: &&MessageRow| row.to == to && took(row) > row.ideal + Span::from_us(10);
+        totals.messages.iter().filter(is_late).count()
+    };
+    assert_eq!((late(14), late(15)), (0, 11), "one each 100 us until nodes know it");
+}
+
+#[test]
+fn frames_without_a_transport_need_somebody_who_sends_to_another() {
+    let none = listed(&[]);
+    let alone = vec![(3, 3, Bytes::ZERO, Span::from_us(1), vec![])];
+    let computation = Arrivals::Chained { start_ps: Time::ZERO, tasks: alone, rounds: vec![] };
+    for arrivals in [none, computation] {
+        let mut spec = spec(fat_tree(4), arrivals, Span::from_us(10));
+        assert!(run(&spec).messages.is_empty(), "with a transport there is nothing to refuse");
+        messages(&mut spec).config = None;
+        let error = Plan::new(spec).expect_err("it is refused");
+        assert_eq!(error.pointer, "/traffic/0/messages/arrivals");
+        assert!(error.message.contains("(got 0 pairs)"), "{}", error.message);
+    }
 }

@@ -5,8 +5,8 @@
 use weir_core::spec::control::{Counted, NotificationLane, Sampling, Saturation};
 use weir_core::spec::switching::{Egress, Service};
 use weir_core::spec::{
-    Departures, Destination, Discipline, Engine, FrameSize, Limit, Network, PortProbe, QueueRule, Routing, Source,
-    Spec, Stream, SwitchSpec, Traffic,
+    Departures, Destination, Engine, FrameSize, Limit, Network, PortProbe, QueueRule, Routing, Source, Spec, Stream,
+    SwitchSpec, Traffic,
 };
 use weir_core::units::{Bytes, Rate, Span, Time};
 use weir_sim::hotspots::{Benchmark, Hotspot, SLOT};
@@ -158,8 +158,7 @@ fn odd(seed: u64) -> Spec {
     if choices.one_in(4) {
         let ports = (0..hosts).map(|host| 2 * host + 1).collect();
         let limit = Limit::Frames(choices.below(9));
-        spec.queues =
-            vec![QueueRule { ports, discipline: Discipline::DropTail { limit, marking: None, overrun: None } }];
+        spec.queues = vec![QueueRule::drop_tail(ports, limit)];
     }
     if let Some(bcn) = &mut spec.control.bcn {
         let point = &mut bcn.congestion_point;

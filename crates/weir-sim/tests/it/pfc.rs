@@ -2,21 +2,25 @@
 
 mod chains;
 
+use std::ops::ControlFlow;
+
 use weir_core::ethernet::headroom::Loop;
 use weir_core::network::Topology;
+use weir_core::rdma::{self, Credit};
 use weir_core::spec::buffers::{
     Buffer, EgressPool, FlowControl, IngressPool, Lossless, Share, Stops, Watchdog, WatchdogAction,
 };
 use weir_core::spec::classes::{Class, Classes, Order};
 use weir_core::spec::control::Response;
 use weir_core::spec::events::{Change, Event};
+use weir_core::spec::messages::{Arrivals, Balancing, Messages, Packets};
 use weir_core::spec::{
     Departures, Discipline, Limit, Link, LinkSpec, Network, Node, NodeKind, QueueRule, Source, Spec, Traffic,
 };
 use weir_core::units::{Bytes, Rate, Span, Time};
-use weir_sim::{ControlKind, DropCause, Plan, Totals};
+use weir_sim::{ControlKind, DropCause, Plan, Sim, Totals};
 
-use crate::scenarios::{LINK, constant, run, spec};
+use crate::scenarios::{LINK, constant, probe, run, spec};
 
 fn node(name: &str, kind: NodeKind) -> Node {
     Node { name: name.into(), kind, latency_ps: Span::ZERO }
@@ -36,7 +40,7 @@ const FLOW_CONTROL: FlowControl = FlowControl {
 };
 
 /// Class 3 is lossless with a share of so many bytes; class 0 has what is left.
-fn buffer(share: u64, headroom: Option<u64>) -> Buffer {
+pub(crate) fn buffer(share: u64, headroom: Option<u64>) -> Buffer {
     let lossless = Lossless { headroom_bytes: headroom.map(Bytes::new), xon_offset_bytes: Bytes::new(1500) };
     let pool = |class, bytes: Option<u64>, share, lossless| IngressPool {
         classes: vec![class],
@@ -59,7 +63,7 @@ fn buffer(share: u64, headroom: Option<u64>) -> Buffer {
 
 /// Host 0 sends frames of class 3 to host 2 over switch 1, 10 Gbit/s to the switch and 1 Gbit/s from it; host 3 hangs on the switch, too. Ports:
 /// 0 from host 0, 1 back to it, 2 to host 2, 4 to host 3, 5 from it. Hosts respond in 1 us.
-fn slow_receiver(duration: Span, buffer: Buffer) -> Spec {
+pub(crate) fn slow_receiver(duration: Span, buffer: Buffer) -> Spec {
     let slow = LinkSpec { rate_bps: Rate::from_gbit_per_s(1), ..LINK };
     let mut spec = spec(3, vec![constant(0, 2, 1200)], duration);
     spec.traffic[0].class = 3;
@@ -98,6 +102,41 @@ fn a_class_that_has_used_up_its_share_is_stopped_and_goes_on_below_it() {
     assert_eq!((counters.stops, counters.drops), (1, 0));
     assert_eq!((of_kind(&totals, ControlKind::Xoff), of_kind(&totals, ControlKind::Xon)), (1, 1));
     assert_eq!(totals.control.buffers[0].max_bytes, 6000);
+}
+
+#[test]
+fn a_recorded_buffer_and_the_holds_of_a_recorded_port_have_intervals() {
+    let mut spec = slow_receiver(Span::from_ns(40_900), buffer(3000, None));
+    spec.record.ports = vec![probe(0, us(10)), probe(2, us(10))];
+    let totals = run(&spec, 1);
+    let held: Vec<_> =
+        totals.hold_intervals.iter().flat_map(|(port, rows)| rows.iter().map(|row| (*port, *row))).collect();
+    let rows: Vec<_> = held.iter().map(|(port, row)| (*port, row.class, row.t_ps / 1_000_000, row.held_ps)).collect();
+    let held = [(10, 4_348_800), (20, 10_000_000), (30, 10_000_000), (40, 9_251_200)];
+    assert_eq!(rows, held.map(|(end, held)| (0, 3, end, held)));
+    // What waits: 1500 bytes from 2.9 us, one frame more each 1.2 us up to 6.5 us, one less from 13.7, 25.7 and 37.7 us. The last two that come are in the
+    // headroom, and what leaves is of that first.
+    let part = |id: u32| {
+        let found = totals.pools.iter().find(|part| part.0 == id).expect("a part of the buffer");
+        let row = |row: &weir_sim::PoolInterval| (row.bytes, row.max_bytes, row.byte_ps / 1_000_000);
+        found.1.iter().map(row).collect::<Vec<_>>()
+    };
+    let whole =
+        [(6000, 6000, 31_800), (4500, 6000, 50_550), (3000, 4500, 38_550), (1500, 3000, 26_550), (1500, 1500, 1350)];
+    assert_eq!(part(0), whole);
+    assert_eq!(
+        part(1),
+        [(3000, 3000, 12_300), (1500, 3000, 20_550), (0, 1500, 8550), (0, 0, 0), (0, 0, 0)],
+        "headroom"
+    );
+    let shared = [30_000, 30_000].map(|sum| (3000, 3000, sum));
+    let around = [(3000, 3000, 19_500), shared[0], shared[1], (1500, 3000, 26_550), (1500, 1500, 1350)];
+    assert_eq!(part(2), around, "shared by class 3");
+    assert_eq!(part(3), [(0, 0, 0); 5], "class 0");
+    assert_eq!(totals.pools.len(), 4);
+    assert_eq!(whole.iter().map(|row| row.2).sum::<u128>(), totals.control.buffers[0].byte_ps / 1_000_000);
+    spec.record.ports = vec![probe(0, us(10))];
+    assert!(run(&spec, 1).pools.is_empty(), "no port of the switch is recorded");
 }
 
 #[test]
@@ -262,6 +301,41 @@ fn a_watchdog_that_forwards_sends_what_is_held() {
     // What it keeps waiting makes the switch stop the sender; the root is the port that the storm holds.
     let [why] = &alert.control.causes[..] else { panic!("one was stopped: {:?}", alert.control.causes) };
     assert_eq!((why.port, why.cause, why.root, why.depth), (0, 2, 2, 2));
+}
+
+#[test]
+fn a_request_for_credit_goes_past_a_class_that_is_held() {
+    // The receiver stops class 3 all the time, and then so does the switch: six packets leave host 0, and the seventh waits there. It took the last credit;
+    // after 100 us they count as lost.
+    let mut spec = slow_receiver(us(150), buffer(3000, None));
+    spec.queues = vec![queues(vec![2], &[0, 3])];
+    let (ports, classes) = (vec![3], vec![3]);
+    spec.events = vec![Event { at_ps: Time::ZERO, change: Change::Storm { ports, classes, every_ps: us(2) } }];
+    let initial = 6.5 * 1048.0 / 12_500.0;
+    let credit = Credit { initial, revokes: true, most: 1.0, packets: 1.0, share: 1.0, oversubscription: None };
+    let config = rdma::Config {
+        recovery: rdma::Recovery::Selective,
+        credit: Some(credit),
+        timeout_ps: us(100),
+        round_trip_ps: Some(us(10)),
+        ..rdma::Config::default()
+    };
+    let messages = Messages {
+        config: None,
+        rdma: Some(config),
+        packets: Packets { payload_bytes: Bytes::new(1000), header_bytes: Bytes::new(48) },
+        handshake: false,
+        balancing: Balancing::Flow { weighted: false },
+        arrivals: Arrivals::Listed { list: vec![(Time::ZERO + us(5), 0, 2, Bytes::new(10_000))] },
+        rows: 1,
+    };
+    spec.traffic = vec![Traffic { class: 3, messages: Some(messages), ..Traffic::of_sources("messages", vec![]) }];
+    let plan = Plan::new(spec).expect("a legal spec");
+    let totals = Sim::standard(&plan, 1).run(|_| ControlFlow::Continue(())).expect("a lawful run");
+    let [data, answers] = &totals.flows[..] else { panic!("messages have two flows") };
+    assert_eq!(data.delivered_bytes, data.delivered_frames * 64, "nothing but requests");
+    assert!(data.delivered_frames > 0, "{data:?}");
+    assert!(answers.delivered_frames > 0, "credit");
 }
 
 fn refused(change: impl FnOnce(&mut Spec)) -> (String, String) {

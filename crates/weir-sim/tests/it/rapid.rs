@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use weir_core::cc;
 use weir_core::path::LossModel;
-use weir_core::rapid::{self, Adaptation, Denoising, Estimator, Log, Outcome, ProbeState, Ramp, Schedule};
+use weir_core::rapid::{self, Adaptation, Estimator, Log, Outcome, ProbeState, Ramp, Schedule};
 use weir_core::spec::transport::Hosts;
 use weir_core::spec::{LinkSpec, Network, Spec, StreamProbe, SwitchSpec};
 use weir_core::tcp::Timing;
@@ -16,31 +16,14 @@ const SEGMENT: f64 = 1448.0;
 /// Length of a full frame on the wire.
 const WIRE: f64 = 1538.0;
 
-fn rapid() -> rapid::Config {
-    rapid::Config {
-        ramp: Ramp { packets: 80, rho: 3.0, rates: None, clip: true },
-        schedule: Schedule::Absolute,
-        denoising: Denoising::None {},
-        estimator: Estimator::Trend { tolerance_ps: Span::from_us(15), tolerance_gaps: 1.5 },
-        rate: Adaptation {
-            tau_ps: Span::from_ms(200),
-            eta: 3.0,
-            initial_bps: Rate::from_bps(200_000_000),
-            least_bps: Rate::from_bps(1_000_000),
-            most_bps: GIGABIT,
-            beta: 0.5,
-            start_packets: None,
-            backlog: None,
-        },
-        link_bps: GIGABIT,
-        framing_bytes: Bytes::new(20),
-        repair_bps: None,
-    }
+pub(crate) fn rapid() -> rapid::Config {
+    let plain = rapid::Config::over(GIGABIT);
+    rapid::Config { rate: Adaptation { initial_bps: Rate::from_bps(200_000_000), ..plain.rate }, ..plain }
 }
 
 /// One probing connection, and from `cross_ms` on 300 Mbit/s of UDP beside it, over a link of 1 Gbit/s with a round trip
 /// of 1.5 ms.
-fn spec(rapid: rapid::Config, hosts: Hosts, duration_ms: u64, cross_ms: u64) -> Spec {
+pub(crate) fn spec(rapid: rapid::Config, hosts: Hosts, duration_ms: u64, cross_ms: u64) -> Spec {
     let mut spec = workloads::dumbbell(1);
     let link = LinkSpec {
         rate_bps: GIGABIT,

@@ -7,32 +7,16 @@ use weir_core::path::LossModel;
 use weir_core::rdma::{Config, Credit, PathChoice, PathRule, Recovery};
 use weir_core::spec::classes::{Class, Classes, Order, Trim};
 use weir_core::spec::messages::{Arrivals, Balancing, Messages, Packets};
-use weir_core::spec::{Discipline, Limit, Link, LinkSpec, Marking, Network, Node, NodeKind, QueueRule, Spec, Traffic};
+use weir_core::spec::{
+    Discipline, Limit, Link, LinkSpec, Marking, MarkingTime, Network, Node, NodeKind, QueueRule, Spec, Traffic,
+};
 use weir_core::units::{Bytes, Rate, Span, Time};
 use weir_sim::{MessageRow, Plan, Sim, Totals, workloads};
 
 const PACKETS: Packets = Packets { payload_bytes: Bytes::new(1000), header_bytes: Bytes::new(48) };
 
-fn line_rate() -> cc::Config {
-    cc::Config::LineRate(cc::LineRateConfig {})
-}
-
 fn config() -> Config {
-    Config {
-        congestion_control: line_rate(),
-        recovery: Recovery::GoBackN,
-        reordering_packets: None,
-        answer_bytes: Bytes::new(64),
-        answer_every_bytes: Bytes::ZERO,
-        control_class: 0,
-        telemetry_bytes: Bytes::new(42),
-        window_bytes: None,
-        initial_window_bytes: None,
-        round_trip_ps: None,
-        timeout_ps: Span::from_ms(1),
-        paths: None,
-        credit: None,
-    }
+    Config { timeout_ps: Span::from_ms(1), ..Config::default() }
 }
 
 fn link(gbps: u64, ns: u64, loss: LossModel) -> LinkSpec {
@@ -156,7 +140,8 @@ fn selective() -> Config {
     Config { recovery: Recovery::Selective, control_class: 6, ..config() }
 }
 
-const CREDIT: Credit = Credit { initial: 1.5, revokes: true, most: 1.5, packets: 4, share: 0.99 };
+const CREDIT: Credit =
+    Credit { initial: 1.5, revokes: true, most: 1.5, packets: 4.0, share: 0.99, oversubscription: None };
 
 #[test]
 fn an_incast_whose_packets_are_cut_loses_none_and_takes_the_time_of_its_data() {
@@ -211,7 +196,12 @@ fn with_nscc_an_incast_stays_near_its_target_delay_and_all_of_it_arrives() {
         &list,
         Span::from_ms(20),
     );
-    let marking = Marking { k_min_bytes: Bytes::new(10_000), k_max_bytes: Bytes::new(40_000), p_max: 1.0 };
+    let marking = Marking {
+        k_min_bytes: Bytes::new(10_000),
+        k_max_bytes: Bytes::new(40_000),
+        p_max: 1.0,
+        when: MarkingTime::Arrival,
+    };
     trimming(&mut spec, senders, 50_000, true, Some(marking));
     let totals = run(spec);
     let bound = Bytes::new(1048 * 8 * 2000) / Rate::from_gbit_per_s(100);

@@ -8,8 +8,8 @@ use weir_core::spec::Engine;
 use weir_core::spec::control::Control;
 use weir_core::spec::switching::Switching;
 use weir_core::spec::{
-    Departures, Destination, Discipline, FrameSize, Limit, Link, LinkSpec, Network, Node, NodeKind, PortProbe,
-    QueueRule, Record, Run, Source, Spec, Stream, SwitchSpec, Traffic, TrafficProbe,
+    Departures, Destination, FrameSize, Limit, Link, LinkSpec, Network, Node, NodeKind, PortProbe, QueueRule, Record,
+    Run, Source, Spec, Stream, SwitchSpec, Traffic, TrafficProbe,
 };
 use weir_core::units::{Bytes, Rate, Span, Time};
 use weir_sim::{Feeding, Plan, PushedSource, Sim, Totals};
@@ -31,29 +31,15 @@ pub(crate) fn one_way(gap_ns: u64, duration: Span) -> Spec {
 
 pub(crate) fn spec(hosts: u32, sources: Vec<Source>, duration_ps: Span) -> Spec {
     Spec {
-        network: Network::Star { hosts, link: LINK, switch: SWITCH },
         queues: vec![],
         traffic: vec![Traffic::of_sources("load", sources)],
-        control: Control::default(),
-        switching: Switching::default(),
-        events: Vec::new(),
-        buffers: Vec::new(),
-        run: Run { duration_ps, engine: Engine::Event },
-        record: Record::default(),
+        ..Spec::of_network(Network::Star { hosts, link: LINK, switch: SWITCH }, duration_ps)
     }
 }
 
 /// Frames of 1500 B every `gap_ns`, from time 0 on.
 pub(crate) fn constant(from: u32, to: u32, gap_ns: u64) -> Source {
-    Source {
-        from,
-        to: Destination::Node(to),
-        start_ps: Time::ZERO,
-        stop_ps: Time::NEVER,
-        departures: Departures::Constant { gap_ps: (gap_ns * 1000) as f64 },
-        frame_size: FrameSize::Fixed(FRAME),
-        stream: Stream::Named,
-    }
+    Source::between(from, to, Departures::Constant { gap_ps: (gap_ns * 1000) as f64 }, FrameSize::Fixed(FRAME))
 }
 
 /// Two hosts, each with a switch of its own.
@@ -66,7 +52,7 @@ pub(crate) fn two_islands() -> Network {
 }
 
 pub(crate) fn drop_tail(ports: Vec<u32>, limit: Limit) -> QueueRule {
-    QueueRule { ports, discipline: Discipline::DropTail { limit, marking: None, overrun: None } }
+    QueueRule::drop_tail(ports, limit)
 }
 
 pub(crate) fn probe(port: u32, every_ps: Span) -> PortProbe {

@@ -8,7 +8,7 @@ use weir_core::spec::{
 };
 use weir_core::units::{Bytes, Rate, Span, Time};
 use weir_sim::hotspots::{Benchmark, Gains, Hotspot, SLOT};
-use weir_sim::{Plan, Progress, Totals, simulate, workloads};
+use weir_sim::{FlowTotals, Plan, Progress, Totals, simulate, workloads};
 
 fn run(spec: Spec, seed: u64) -> Totals {
     let plan = Plan::new(spec).expect("a legal spec");
@@ -60,6 +60,41 @@ fn both_engines_count_the_same_frames_at_the_same_times() {
 }
 
 #[test]
+fn sums_of_flows_are_those_of_single_ones_and_nothing_else_is_different() {
+    let tree = Benchmark {
+        children: vec![4, 4],
+        parents: vec![1, 4],
+        burst: 10.0,
+        slots: 4000,
+        ..Benchmark::single_stage(16)
+    };
+    let mut recorded = tree.with_bcn(0.03, 0.005).spec();
+    recorded.record.traffic = vec![TrafficProbe { traffic: 0, every_ps: SLOT * 700 }];
+    for mut spec in [slotted_switch(4000, 1), recorded] {
+        spec.run.engine = Engine::Slotted { flows: true };
+        let whole = run(spec.clone(), 1);
+        let of_each = whole.flows.len() / spec.traffic[0].sources.len();
+        let plan = Plan::with_sums(spec).expect("a legal spec");
+        let sums = simulate(&plan, &[1], 1, &Progress::new()).expect("a lawful run").remove(0);
+        assert!(of_each > 1 && sums.flows.len() * of_each == whole.flows.len());
+        for (sum, flows) in sums.flows.iter().zip(whole.flows.chunks(of_each)) {
+            let total = |count: fn(&FlowTotals) -> u64| flows.iter().map(count).sum::<u64>();
+            assert_eq!(sum.sent_bytes, total(|flow| flow.sent_bytes));
+            assert_eq!(sum.delivered_frames, total(|flow| flow.delivered_frames));
+            assert_eq!(sum.dropped_frames, total(|flow| flow.dropped_frames));
+            assert_eq!(sum.live_frames, total(|flow| flow.live_frames));
+            assert_eq!(sum.delay_sum_ps, flows.iter().map(|flow| flow.delay_sum_ps).sum::<u128>());
+            assert_eq!(sum.delay_max, flows.iter().filter_map(|flow| flow.delay_max).max());
+        }
+        let drops = |totals: &Totals| totals.drops.iter().map(|row| row.frames).sum::<u64>();
+        assert_eq!(drops(&sums), drops(&whole));
+        assert_eq!((&sums.ports, &sums.memories, sums.packet_hops), (&whole.ports, &whole.memories, whole.packet_hops));
+        assert_eq!((&sums.deliveries, &sums.control.frames), (&whole.deliveries, &whole.control.frames));
+        assert!(sums.intervals.rows().eq(whole.intervals.rows()));
+    }
+}
+
+#[test]
 fn destinations_may_stand_in_any_order_and_hosts_be_more_than_a_word_has_bits() {
     let mut spec = slotted_switch(400, 1);
     let link = LinkSpec {
@@ -85,13 +120,10 @@ fn destinations_may_stand_in_any_order_and_hosts_be_more_than_a_word_has_bits() 
 
 #[test]
 fn both_engines_drop_the_same_frames_where_queues_are_short() {
-    use weir_core::spec::{Discipline, Limit, QueueRule};
+    use weir_core::spec::{Limit, QueueRule};
     let mut spec = slotted_switch(3_000, 1);
     let ports = (0..32).map(|host| 2 * host + 1).collect();
-    spec.queues = vec![QueueRule {
-        ports,
-        discipline: Discipline::DropTail { limit: Limit::Frames(3), marking: None, overrun: None },
-    }];
+    spec.queues = vec![QueueRule::drop_tail(ports, Limit::Frames(3))];
     let (event, slotted) = both(spec, 0);
     agree(&event, &slotted);
     assert!(slotted.drops.len() > 100);

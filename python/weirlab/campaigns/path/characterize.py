@@ -25,7 +25,7 @@ _LONGEST_S = 5.0
 _UNRESOLVED_SHARE = 0.1
 """See `is_settled`."""
 _OWN_S_PER_BYTE = 4e-9
-"""The most that a host or router was seen to take for each byte of a probe beside the link."""
+"""The most that a host or router was seen to take for each byte of a probe, apart from the link."""
 _OWN_SHARE = 0.03
 """Of a link's time per byte: a larger share is reported."""
 _SPREAD = 0.5
@@ -84,7 +84,7 @@ class Characterization:
     notes: tuple[str, ...]
     stamped: int | None = None
     """Probes that were timed from the kernel's stamp of their departure, and not from just before the call;
-    None where a kept result does not tell."""
+    None where a kept result does not say."""
     disturbance: str = ""
     """What steal, run delay and softirq work that waited took from the prober, in words; empty: nothing that
     matters, or not known."""
@@ -171,7 +171,7 @@ def characterize(
 
 
 def _sizes(least_bytes: int, most_bytes: int, count: int) -> np.ndarray:
-    """Sizes of probes, denser towards both ends: those tell most of a slope, the others whether it is
+    """Sizes of probes, denser towards both ends: those say most of a slope, the others whether it is
     one."""
     place = np.linspace(-1, 1, count)
     middle, half = (most_bytes + least_bytes) / 2, (most_bytes - least_bytes) / 2

@@ -63,14 +63,14 @@ class HopEstimate:
 
 
 def answered(probes: pl.DataFrame) -> pl.DataFrame:
-    """The probes that tell a round-trip time."""
+    """The probes that gave a round-trip time."""
     return probes.filter(pl.col("word").is_in(ANSWERS))
 
 
 def estimate(
     probes: pl.DataFrame, hops: Sequence[Hop], *, confidence: float = 0.95, share: float = 0.05
 ) -> tuple[HopEstimate, ...]:
-    """What the probes tell of each hop that answers.
+    """What the probes show of each hop that answers.
 
     Args: probes: Rows with `hops size_bytes t_s rtt_s word gap_s`. hops: The route. share: See `rtt_floor`.
     """

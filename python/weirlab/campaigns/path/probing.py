@@ -116,7 +116,8 @@ class LiveProber:
         self._source_port = 0
         self._real_time = real_time
         self.waited_s: float | None = None
-        """How long its threads were ready and waited for a CPU so far; None: the kernel does not tell."""
+        """How long its threads were ready and waited for a CPU so far; None: the kernel does not report
+        it."""
 
     def __call__(self, batch: Batch) -> Answers:
         """See `Prober`. All batches come from one port, so that they are one flow. Raises TestbedError."""

@@ -168,7 +168,7 @@
       if (known) {
         facts.push(`${share(at(busiest, "utilisation"))} utilised`);
         facts.push(`longest queue ${bytes(at(busiest, "queue"))}`, `${at(busiest, "drops")} frames dropped`);
-        if (most.paused && (!step || data.played)) facts.push(`${share(at(busiest, "paused"))} of the time held by PAUSE`);
+        if (most.paused && (!step || data.played)) facts.push(`${share(at(busiest, "paused"))} of the time held by flow control`);
       } else facts.push("not recorded over time");
       if (data.holds?.[busiest]) facts.push(data.holds[busiest]);
       const title = chosen.ports.length > 1 ? `${name(busiest)}, the first of ${chosen.words} by ${measures[measure]}` : chosen.words;

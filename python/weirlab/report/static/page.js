@@ -204,19 +204,26 @@
 
   const LEAST_ROWS = 12; // of a table that has a filter
 
+  // Cells of one column may have units of their own.
+  const PREFIXES = { p: 1e-12, n: 1e-9, "µ": 1e-6, m: 1e-3, k: 1e3, M: 1e6, G: 1e9, T: 1e12 };
+  const UNIT = /[\s\d]([pnµmkMGT]?)(?:s|B|bit\/s|frames?\/s)(?![\w/])/;
   const valueOf = (text) => {
-    const number = parseFloat(text.replace(/[\u202f\u2009, ]/g, "").replace("\u2212", "-").replace(/^±/, ""));
-    return Number.isNaN(number) ? null : number;
+    const number = parseFloat(text.replace(/[\u202f\u2009, ]/g, "").replace("\u2212", "-").replace(/^[±<>≤≥]+/, ""));
+    return Number.isNaN(number) ? null : number * (PREFIXES[UNIT.exec(text)?.[1]] ?? 1);
   };
 
-  const sort = (table, column, isNumeric) => {
+  const QUANTITY = /^[-\d.]+[\s\u202f]*(?:[pnµmkMGT]?(?:s|B|bit\/s|frames?\/s))?$/;
+  const sort = (table, column) => {
+    const texts = [...table.tBodies[0].rows].map((row) => row.cells[column].textContent.trim());
+    // Levels of factors are texts; those that are all quantities are ordered as such.
+    const isNumeric = table.tHead.rows[0].cells[column].classList.contains("number") || texts.every((text) => QUANTITY.test(text));
     const head = table.tHead.rows[0].cells[column];
     const descending = head.getAttribute("aria-sort") === "ascending";
     for (const cell of table.tHead.rows[0].cells) cell.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", descending ? "descending" : "ascending");
     const side = descending ? -1 : 1;
     const rows = [...table.tBodies[0].rows].map((row, place) => {
-      const text = row.cells[column].textContent.trim();
+      const text = texts[place];
       return { row, place, text, value: isNumeric ? valueOf(text) : null };
     });
     rows.sort((a, b) => {
@@ -247,7 +254,7 @@
       const button = Object.assign(document.createElement("button"), { type: "button", className: "sort" });
       button.append(...head.childNodes);
       head.append(button);
-      button.addEventListener("click", () => sort(table, column, head.classList.contains("number")));
+      button.addEventListener("click", () => sort(table, column));
     });
     if (table.tBodies[0].rows.length < LEAST_ROWS || table.tHead.rows[0].cells.length < 3) continue;
     const filter = Object.assign(document.createElement("input"), { type: "search", className: "filter" });
@@ -265,6 +272,7 @@
       const shown = rows.filter((row) => !row.hidden).length;
       count.textContent = words.length ? ` ${shown} of ${rows.length} rows` : "";
     });
-    table.parentElement.before(filter, count);
+    if (table.caption) table.caption.append(filter, count);
+    else table.parentElement.before(filter, count);
   }
 })();

@@ -18,8 +18,6 @@ from weirlab.reproductions.bcn.victims import VARIANTS, of_variant
 from weirlab.reproductions.frame import Effort, Findings
 from weirlab.runs import replicate_seeds
 
-__all__ = ["reproduce"]
-
 VICTIM_RUNS = 30
 """Of each variant with a victim flow."""
 
@@ -64,7 +62,7 @@ _AT_ONCE = 5
 
 
 class _Progress:
-    """Runs done of all runs, told in parts one after the other."""
+    """Runs done of all runs, reported in parts one after the other."""
 
     def __init__(self, effort: Effort, total: int) -> None:
         self._tell = effort.progress
@@ -86,14 +84,12 @@ class _Progress:
 _REMARKS = (
     "Jitter of sampling (uniform from 0 to twice the mean) and of pacing (15 %) were chosen to fit the "
     "published fairness: for these two the table is no validation.",
-    "The restart rule after BCN(0,0) deviates from the text: the lesser of 1 Gbit/s and the rate "
-    "before the stop; "
-    "Tmax is doubled each time, Rmin is not halved. The rule to the letter has rows of its own.",
+    "The restart rule after BCN(0,0) deviates from the text: the lesser of 1 Gbit/s and the rate before the "
+    "stop; Tmax is doubled each time, Rmin is not halved. The rule to the letter has separate rows.",
     "Tolerances are 99 % intervals of the difference of two sets of runs, by the spread of both, and half a "
     "printed unit: of a hundred numbers that agree one is a misfit by chance.",
     "Comparisons in observations are decided when means lie more than two standard errors apart; published "
     "means have the error of their rounding, too.",
-    "The headroom above the PAUSE threshold, 10 kB, is less than what four neighbours still send: "
-    "in a few of "
-    "300 runs one or two frames are lost with PAUSE.",
+    "The headroom above the PAUSE threshold, 10 kB, is less than what four neighbours still send: in a few "
+    "of 300 runs one or two frames are lost with PAUSE.",
 )

@@ -1,7 +1,7 @@
 """What the published slides observe, asked of their own tables and of our runs alike.
 
 Each statement is a function of a `View`. A comparison of two means is decided when they lie more than two
-standard errors of their difference apart, and open otherwise. What the numbers of a view cannot tell, it
+standard errors of their difference apart, and open otherwise. What the numbers of a view do not show, it
 leaves open.
 
 Source: BCN Calibration 2006, both slides "Observation", and "Pause and BCN(MAX) (Worst Case)"
@@ -17,15 +17,8 @@ from typing import NamedTuple
 import polars as pl
 
 from weirlab.reproductions import statements
+from weirlab.reproductions.bcn import tables
 from weirlab.reproductions.bcn.cases import CASES, SCHEMES, Case
-from weirlab.reproductions.bcn.tables import (
-    PUBLISHED_RUNS,
-    Key,
-    Spread,
-    our_spreads,
-    published_spreads,
-    spread,
-)
 from weirlab.reproductions.statements import Answer, Statement
 from weirlab.reproductions.verdicts import Claim
 
@@ -34,7 +27,7 @@ from weirlab.reproductions.verdicts import Claim
 class View:
     """The numbers that one side has."""
 
-    spreads: Mapping[Key, Spread]
+    spreads: Mapping[tables.Key, tables.Spread]
     """The tables."""
     runs: pl.DataFrame | None = None
     """One row per run, with how long frames were dropped and sources were paused."""
@@ -57,17 +50,19 @@ def claims_of(ours: View, *, quick: bool) -> list[Claim]:
 
 def alike_view() -> View:
     """A straw man: no scheme, no PAUSE and no drift makes a difference."""
-    return View(dict.fromkeys(published_spreads(), Spread(0.1, 0.2, 0.3, 0.05, PUBLISHED_RUNS)))
+    return View(
+        dict.fromkeys(tables.published_spreads(), tables.Spread(0.1, 0.2, 0.3, 0.05, tables.PUBLISHED_RUNS))
+    )
 
 
 def published_view() -> View:
     """The published tables: nothing is known of single runs."""
-    return View(published_spreads())
+    return View(tables.published_spreads())
 
 
 def our_view(runs: pl.DataFrame, victims: pl.DataFrame) -> View:
     """Ours, of rows per run."""
-    return View(our_spreads(runs), runs, victims)
+    return View(tables.our_spreads(runs), runs, victims)
 
 
 class _Pair(NamedTuple):
@@ -207,7 +202,7 @@ _NAMES = {
 }
 
 
-def _of_runs(runs: pl.DataFrame, case: Case, measure: str) -> Spread:
+def _of_runs(runs: pl.DataFrame, case: Case, measure: str) -> tables.Spread:
     """A column of the runs of one configuration; a run without any counts as 0."""
     chosen = (
         (pl.col("scheme") == case.scheme)
@@ -215,7 +210,7 @@ def _of_runs(runs: pl.DataFrame, case: Case, measure: str) -> Spread:
         & (pl.col("drift") == case.drift)
         & (pl.col("literal") == case.literal)
     )
-    return spread(runs.filter(chosen).get_column(measure).cast(pl.Float64).fill_null(0.0))
+    return tables.spread(runs.filter(chosen).get_column(measure).cast(pl.Float64).fill_null(0.0))
 
 
 def _stop_shortens(view: View) -> Answer:
@@ -250,11 +245,11 @@ def _victims(view: View) -> Answer:
     if view.victims is None:
         return Answer(None, "the published network has no victim flow")
     shares = {
-        str(name): spread(group.get_column("delivered_share"))
+        str(name): tables.spread(group.get_column("delivered_share"))
         for (name,), group in view.victims.group_by("variant", maintain_order=True)
     }
     paused = {
-        str(name): spread(group.get_column("paused_ms"))
+        str(name): tables.spread(group.get_column("paused_ms"))
         for (name,), group in view.victims.group_by("variant", maintain_order=True)
     }
     worst, free = shares["Pause + BCN"], shares["BCN"]
@@ -270,7 +265,7 @@ def _victims(view: View) -> Answer:
     return Answer(_all(seen), f"of what the victim offers in the first 5 ms arrive then: {evidence}")
 
 
-def _clearly_less(one: Spread, other: Spread) -> bool | None:
+def _clearly_less(one: tables.Spread, other: tables.Spread) -> bool | None:
     distance, error = other.mean - one.mean, math.hypot(one.error, other.error)
     return distance > 0 if abs(distance) > 2.0 * error else None
 

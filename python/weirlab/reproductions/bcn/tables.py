@@ -1,4 +1,5 @@
-"""The published tables beside ours: minimum, mean, maximum and standard deviation over the runs, 96 numbers.
+"""The published tables compared with ours: minimum, mean, maximum and standard deviation over the runs, 96
+numbers.
 
 Source: BCN Calibration 2006, "Fairness Result" and "CS Utilization"
 """

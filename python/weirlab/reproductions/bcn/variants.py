@@ -136,7 +136,7 @@ SINGLE: Mapping[str, Mapping[str, object]] = {
     "gi 9": {f"{_SENDER}.gi": 9.0},
     "gd doubled": {f"{_SENDER}.gd": 12.18e-3},
     "gd halved": {f"{_SENDER}.gd": 3.045e-3},
-    "limiters begin at 4.9 Gbit/s": {f"{_SENDER}.initial_rate": "4.9 Gbit/s"},
+    "limiters start at 4.9 Gbit/s": {f"{_SENDER}.initial_rate": "4.9 Gbit/s"},
     "limiters removed at 4.9 Gbit/s": {f"{_SENDER}.removal_rate": "4.9 Gbit/s"},
     "least rate 10 Mbit/s": {f"{_SENDER}.min_rate": "10 Mbit/s"},
     "least rate 100 Mbit/s": {f"{_SENDER}.min_rate": "100 Mbit/s"},

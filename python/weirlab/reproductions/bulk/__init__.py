@@ -14,8 +14,6 @@ from weirlab.reproductions.bulk.rows import rows
 from weirlab.reproductions.bulk.work import Data, measure_all
 from weirlab.reproductions.frame import Effort, Findings
 
-__all__ = ["reproduce"]
-
 
 def reproduce(effort: Effort) -> Findings:
     """Make all measurements, and compare."""

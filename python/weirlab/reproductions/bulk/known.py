@@ -15,8 +15,7 @@ _BOUND = (
 )
 _LESS_QUEUE = (
     "Others fill the queue along with eight streams in a quarter of the cycles here; the published mean "
-    "needs more of "
-    "them, which would lower the goodput further."
+    "needs more of them, which would lower the goodput further."
 )
 _STEADY = (
     "The published spread is that of a couple of hundred cycles over days, in which load and losses of the "
@@ -25,17 +24,15 @@ _STEADY = (
 _NO_QUEUE = "Random losses keep the streams below the rate of the link: no queue stands. See the other path."
 _NEVER_IDLE = (
     "Without a load of theirs the published pings to Caltech met 1 to 2 ms of others' queues; ours meet "
-    "nobody. "
-    "Two streams whose losses are random hardly fill a queue."
+    "nobody. Two streams whose losses are random hardly fill a queue."
 )
 _QUEUE_CALTECH = (
     "The buffer that gives the published dRTT under eight streams adds 10 to 11 ms; that and the queues of "
     "others, which are not here, are missing from the mean."
 )
 _DELAY_MOVED = (
-    "The published least round trips of one path differ by 1 to 2 ms from group to group: its delay "
-    "changed. Ours "
-    "is fixed."
+    "The published least round trips of one path differ by 1 to 2 ms from group to group: its delay changed. "
+    "Ours is fixed."
 )
 _LATE = (
     "Two large windows carry 1 to 3 Mbit/s less on Linux than in the simulator; two busy CPUs made the "
@@ -113,9 +110,8 @@ VARIABILITY: Mapping[tuple[str, str], Misfit] = {
 }
 
 _TODAY = (
-    "The published machine had CPUs of 336 MHz. Today a stream costs by how often it wakes, not by what "
-    "it sends: "
-    "small windows wake it for every few packets, large ones hand over 64 kB at a time."
+    "The published machine had CPUs of 336 MHz. Today a stream costs by how often it wakes, not by what it "
+    "sends: small windows wake it for every few packets, large ones hand over 64 kB at a time."
 )
 _UNJUDGED = (
     " Not judged: another machine may be tenfold faster or slower, and our own two runs gave R² of 0.37 and "

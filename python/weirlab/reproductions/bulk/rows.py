@@ -29,7 +29,7 @@ _MEDIAN_ERROR, _RANGE_ERROR = 1.2533, 1.573
 """Standard errors of the median and of the interquartile range of n normal values, times sqrt(n) over the
 standard deviation. Source: Cramer 1946, section 28.5"""
 _PING_MS = 0.5
-"""Half of what the ping of that time tells: whole milliseconds."""
+"""Half of what the ping of that time reports: whole milliseconds."""
 _CONFIDENCE = 0.99
 
 FloatArray = npt.NDArray[np.float64]
@@ -115,7 +115,7 @@ def _site(site: str, how: str, table: pl.DataFrame) -> Iterator[Row]:
 
 
 def _robust(value: float, interquartile: float, error: float) -> Printed:
-    """A statistic of the published cycles, whose standard error their interquartile range tells."""
+    """A statistic of the published cycles, whose standard error follows from their interquartile range."""
     return Printed(value, _step(value), deviation=error * interquartile / _OF_NORMAL, runs=_CYCLES)
 
 
@@ -173,7 +173,7 @@ _NAMES = {
 
 
 def _cpu(table: pl.DataFrame) -> Iterator[Row]:
-    """What a Mbit/s costs, and how well goodput tells the cost."""
+    """What a Mbit/s costs, and how well goodput predicts the cost."""
     rates = _column(table, "goodput_bps", 1e-6)
     parts = {name: _column(table, f"{name}_percent", 1.0) for name in ("user", "system")}
     total, durations = parts["user"] + parts["system"], table.get_column("duration_s").to_numpy()

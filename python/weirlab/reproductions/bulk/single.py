@@ -124,8 +124,8 @@ def idle(effort: Effort) -> pl.DataFrame:
 
 
 def rivals(effort: Effort) -> pl.DataFrame:
-    """One connection beside one, or beside eight of somebody else, through one bottleneck: `streams rate_bps
-    rival_bps`."""
+    """One connection that competes with one, or with eight, of somebody else, through one bottleneck:
+    `streams rate_bps rival_bps`."""
     rows = []
     for streams in (1, 8):
         scenario = load("tcp-dumbbell").assign(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,64 +55,43 @@ class Data:
     `cpu`, `cpu_streams`."""
 
 
-def measure_all(effort: Effort) -> Data:  # noqa: C901 (a list of small functions, which count as one)
+_TABLES = {
+    "streams": ("bulk-streams", (7, 7)),  # the spread of three is chance
+    "shared": ("bulk-streams-shared", (7, 3)),
+    "in2p3": ("bulk-in2p3", (60, 12)),
+    "windows": ("bulk-in2p3-windows", (10, 4)),
+    "daresbury": ("bulk-daresbury", (20, 4)),
+}
+"""Campaigns that are a table each: their scenarios and cycles, in full and quick."""
+_SINGLE = {
+    "durations": durations,
+    "lanes": lanes,
+    "middlebox": middlebox,
+    "idle": idle,
+    "rivals": rivals,
+}
+
+
+def measure_all(effort: Effort) -> Data:
     """Make all measurements; live campaigns go on where an earlier sitting ended."""
-    tables: dict[str, pl.DataFrame] = {}
-    simulated: dict[str, list[PointSummary]] = {}
-    since: dict[tuple[str, str], dict[str, list[PointSummary]]] = {}
+    many = len(_TABLES) + len(_SINGLE) + 3
+    numbers = itertools.count(1)
 
-    def sites() -> None:
-        rows, intervals = [], []
-        for site, name in SITES.items():
-            changes = {"testbed.window_factor": WINDOW_FACTOR}
-            campaign = _campaign(name, effort, changes, cycles=_cycles(name))
-            simulated[site] = summaries(campaign)
-            rows.append(measurement_table(campaign).with_columns(site=pl.lit(site)))
-            intervals.append(interval_table(campaign).with_columns(site=pl.lit(site)))
-        tables["measurements"], tables["by_second"] = pl.concat(rows), pl.concat(intervals)
-
-    def others() -> None:
-        for kind, called in CONTROLS.items():
-            changes = {
-                "testbed.window_factor": WINDOW_FACTOR,
-                "traffic.bulk.transport.congestion_control.kind": kind,
-            }
-            since["simulated", called] = {
-                site: summaries(_campaign(name, effort, changes, cycles=_cycles(name)))
-                for site, name in SITES.items()
-            }
-
-    def table(key: str, name: str, cycles: tuple[int, int]) -> Callable[[], None]:
-        def measure() -> None:
-            tables[key] = _with_exact(_campaign(name, effort, {}, cycles=cycles))
-
-        return measure
-
-    def single(key: str, measure: Callable[[Effort], pl.DataFrame]) -> Callable[[], None]:
-        def keep() -> None:
-            tables[key] = measure(effort)
-
-        return keep
-
-    parts = [
-        sites,
-        others,
-        table("streams", "bulk-streams", (7, 7)),  # the spread of three is chance
-        table("shared", "bulk-streams-shared", (7, 3)),
-        table("in2p3", "bulk-in2p3", (60, 12)),
-        table("windows", "bulk-in2p3-windows", (10, 4)),
-        table("daresbury", "bulk-daresbury", (20, 4)),
-        single("durations", durations),
-        single("lanes", lanes),
-        single("middlebox", middlebox),
-        single("idle", idle),
-        single("rivals", rivals),
-    ]
-    live, why_not = _Live(effort), ""
-    for number, part in enumerate(parts, 1):
-        part()
+    def ended() -> None:
         if effort.progress is not None:
-            effort.progress(number, len(parts) + 1)
+            effort.progress(next(numbers), many)
+
+    simulated, tables = _sites(effort)
+    ended()
+    since = _since(effort)
+    ended()
+    for key, (name, cycles) in _TABLES.items():
+        tables[key] = _with_exact(_campaign(name, effort, {}, cycles=cycles))
+        ended()
+    for key, measure in _SINGLE.items():
+        tables[key] = measure(effort)
+        ended()
+    live, why_not = _Live(effort), ""
     found: Sites = {}
     try:
         found, tables["live"] = live.sites()
@@ -120,9 +100,32 @@ def measure_all(effort: Effort) -> Data:  # noqa: C901 (a list of small function
     except MissingCapability as lack:
         found, why_not = {}, str(lack)
         tables.pop("live", None)
-    if effort.progress is not None:
-        effort.progress(len(parts) + 1, len(parts) + 1)
+    ended()
     return Data(simulated, found, why_not, since, tables)
+
+
+def _sites(effort: Effort) -> tuple[Sites, dict[str, pl.DataFrame]]:
+    """The paths of `SITES`: each point, and the tables `measurements` and `by_second`."""
+    changes = {"testbed.window_factor": WINDOW_FACTOR}
+    made = {site: _campaign(name, effort, changes, cycles=_cycles(name)) for site, name in SITES.items()}
+    kinds = {"measurements": measurement_table, "by_second": interval_table}
+    return {site: summaries(campaign) for site, campaign in made.items()}, {
+        key: pl.concat(table(campaign).with_columns(site=pl.lit(site)) for site, campaign in made.items())
+        for key, table in kinds.items()
+    }
+
+
+def _since(effort: Effort) -> dict[tuple[str, str], Sites]:
+    """The same paths with what came after Reno."""
+    kind_of = "traffic.bulk.transport.congestion_control.kind"
+    changes = {"testbed.window_factor": WINDOW_FACTOR}
+    return {
+        ("simulated", called): {
+            site: summaries(_campaign(name, effort, {**changes, kind_of: kind}, cycles=_cycles(name)))
+            for site, name in SITES.items()
+        }
+        for kind, called in CONTROLS.items()
+    }
 
 
 def _campaign(
@@ -181,10 +184,11 @@ class _Live:
         ]
         return {site: summaries(campaign) for site, campaign in made.items()}, pl.concat(tables)
 
-    def since(self) -> dict[tuple[str, str], dict[str, list[PointSummary]]]:
+    def since(self) -> dict[tuple[str, str], Sites]:
         """The same with what came later, in fewer cycles."""
-        found: dict[tuple[str, str], dict[str, list[PointSummary]]] = {}
+        found: dict[tuple[str, str], Sites] = {}
         for kind, called in CONTROLS.items():
+            made = {}
             for site in LIVE:
                 scenario = load(SITES[site]).assign(
                     {
@@ -197,7 +201,8 @@ class _Live:
                     }
                 )
                 campaign = self._run(f"{SITES[site]}-{kind}", scenario)
-                found.setdefault(("Linux", called), {})[site] = summaries(campaign)
+                made[site] = summaries(campaign)
+            found["Linux", called] = made
         return found
 
     def cpu(self) -> dict[str, pl.DataFrame]:

@@ -14,7 +14,7 @@ import polars as pl
 
 from weirlab.execution.mapping import mapped
 from weirlab.reproductions.frame import Effort, Findings
-from weirlab.reproductions.mdr import phases
+from weirlab.reproductions.mdr import phases as phases
 from weirlab.reproductions.mdr.claims import claims, our_view
 from weirlab.reproductions.mdr.graphs import trial_table
 from weirlab.reproductions.mdr.searches import (
@@ -28,8 +28,6 @@ from weirlab.reproductions.mdr.searches import (
     measured,
 )
 from weirlab.reproductions.mdr.tables import cells, time_rows, trace_rows
-
-__all__ = ["SEARCHES", "reproduce"]
 
 SEARCHES = 300
 """Per cell of the tables; a tenth in a quick run."""

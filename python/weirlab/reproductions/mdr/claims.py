@@ -1,7 +1,7 @@
 """What the published text claims, asked of the published numbers and of ours alike.
 
 Each statement is a function of a `View`: mean times with their spread, and searches one by one. What the
-numbers of a view cannot tell, it leaves open.
+numbers of a view do not show, it leaves open.
 """
 
 from __future__ import annotations

@@ -16,9 +16,8 @@ from types import MappingProxyType
 import polars as pl
 
 from weirlab.reproductions.mdr.searches import Case, made, search_of
-from weirlab.reproductions.mdr.traces import CASES as PUBLISHED_CASES
-from weirlab.reproductions.mdr.traces import replayed
-from weirlab.searches import SearchResult, SearchState
+from weirlab.reproductions.mdr.traces import CASES as PUBLISHED_CASES, replayed
+from weirlab.searches import FoundRates, SearchState
 from weirlab.testbed.base import Trial
 
 CASES: Mapping[str, Case] = MappingProxyType(
@@ -34,7 +33,7 @@ class Graph:
     trials: Sequence[Trial]
     states: Sequence[SearchState]
     """Before each trial, and at the end."""
-    result: SearchResult
+    result: FoundRates
 
 
 def trial_table(seed: int) -> pl.DataFrame:

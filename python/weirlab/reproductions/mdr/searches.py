@@ -18,22 +18,14 @@ from types import MappingProxyType
 import numpy as np
 
 from weirlab.reproductions.published import MdrSearch, read
-from weirlab.searches import ControlledSearch, GoalResult, LoadRange, SearchGoal, SearchResult
+from weirlab.searches import ControlledSearch, FoundRates, GoalResult, LoadRange, SearchGoal
 from weirlab.searches.binary import Binary
 from weirlab.searches.controller import Controller
 from weirlab.searches.mdr import INTERMEDIATE_PHASES, PHASE_TIMEOUT_S, Mdr
 from weirlab.searches.mlr import Mlr
 from weirlab.searches.weir import Weir
+from weirlab.testbed import devices
 from weirlab.testbed.base import Trial
-from weirlab.testbed.devices import (
-    DeepBuffer,
-    Device,
-    Ip4Published,
-    Knee,
-    RandomDrops,
-    VhostPublished,
-    WarmUp,
-)
 from weirlab.testbed.sim import DeviceTestbed
 
 PUBLISHED = read("mdr-search", MdrSearch)
@@ -60,7 +52,7 @@ NEAR = 0.05
 class Suite:
     """A device of the published comparison, and the settings of its searches."""
 
-    device: Device
+    device: devices.Device
     width: float
     """Final relative width of MDR: the one that the binary search reaches."""
     threshold_fps: float
@@ -70,19 +62,19 @@ class Suite:
 
 SUITES: Mapping[str, Suite] = MappingProxyType(
     {
-        "ip4": Suite(Ip4Published(), width=0.0109, threshold_fps=2 * 50e3, binary_trials=9),
-        "vhost": Suite(VhostPublished(), width=0.00777, threshold_fps=2 * 10e3, binary_trials=11),
+        "ip4": Suite(devices.Ip4Published(), width=0.0109, threshold_fps=2 * 50e3, binary_trials=9),
+        "vhost": Suite(devices.VhostPublished(), width=0.00777, threshold_fps=2 * 10e3, binary_trials=11),
     }
 )
 
-DEVICES: Mapping[str, Callable[[np.random.Generator], Device]] = MappingProxyType(
+DEVICES: Mapping[str, Callable[[np.random.Generator], devices.Device]] = MappingProxyType(
     {
-        "knee": lambda _: Knee(capacity_fps=10e6, run_spread=0.002, trial_spread=0.0005),
+        "knee": lambda _: devices.Knee(capacity_fps=10e6, run_spread=0.002, trial_spread=0.0005),
         "ip4": lambda _: SUITES["ip4"].device,
         "vhost": lambda _: SUITES["vhost"].device,
-        "random-drops": lambda _: RandomDrops(),
-        "deep-buffer": lambda chance: DeepBuffer(buffer_frames=round(6e5 * chance.uniform(0.8, 1.2))),
-        "warm-up": lambda chance: WarmUp(time_constant_s=8.0 * chance.uniform(0.8, 1.2)),
+        "random-drops": lambda _: devices.RandomDrops(),
+        "deep-buffer": lambda chance: devices.DeepBuffer(buffer_frames=round(6e5 * chance.uniform(0.8, 1.2))),
+        "warm-up": lambda chance: devices.WarmUp(time_constant_s=8.0 * chance.uniform(0.8, 1.2)),
     }
 )
 """From well to badly behaved, each as it is in one search: those without chance of their own differ by up to
@@ -121,7 +113,7 @@ def search_of(case: Case) -> ControlledSearch:
     )
 
 
-def made(case: Case, seed: int) -> SearchResult:
+def made(case: Case, seed: int) -> FoundRates:
     """Make the search on its device."""
     binary = case.algorithm.endswith("-binary")
     of_device = seed_of(case, seed)
@@ -148,7 +140,7 @@ def measured(case: Case, seed: int) -> dict[str, object]:
     }
 
 
-def summary_of(result: SearchResult, final_s: float) -> dict[str, object]:
+def summary_of(result: FoundRates, final_s: float) -> dict[str, object]:
     """Figures of a search whose final trials have the duration ``final_s``: times [s], counts of trials but
     the warm-up, bounds [frames/s]."""
     bounds = {

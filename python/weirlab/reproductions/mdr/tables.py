@@ -1,4 +1,4 @@
-"""Search times: cells of many searches, beside the published ones, and their verdicts.
+"""Search times: cells of many searches, compared with the published ones, and their verdicts.
 
 Source: CSIT MDR, section 2.8.4.2
 """
@@ -74,7 +74,7 @@ def cells(searches: pl.DataFrame) -> pl.DataFrame:
 
 
 def time_rows(measured: pl.DataFrame) -> list[Row]:
-    """Published times beside ours: ``measured`` has the columns of `cells`."""
+    """Published times compared with ours: ``measured`` has the columns of `cells`."""
     return [
         row for suite in SUITES for duration_s in DURATIONS_S for row in _rows(suite, duration_s, measured)
     ]

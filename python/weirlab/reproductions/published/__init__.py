@@ -11,8 +11,6 @@ from typing_extensions import TypedDict
 
 from weirlab.documents import typed
 
-__all__ = ["Bcn", "Bulk", "Hpcc", "MdrSearch", "MdrTraces", "RapidUdp", "Uet", "Zrl", "read"]
-
 T = TypeVar("T")
 Number = int | float
 """As it was printed: the digits of a whole number say how exact it is."""
@@ -167,12 +165,20 @@ class Micro(TypedDict):
     mice_us: dict[str, Number]
 
 
+class Hadoop(TypedDict):
+    """FB_Hadoop at half load."""
+
+    p95_us: Number
+    dctcp_above: Number
+
+
 class Hpcc(TypedDict):
     """`fabric-hpcc`."""
 
     w_ai: WeightAi
     micro: Micro
     websearch: dict[str, dict[str, Number]]
+    hadoop: Hadoop
     livelock: dict[str, Number]
 
 

@@ -27,8 +27,6 @@ from weirlab.reproductions.rapid.claims import better_claims, text_claims
 from weirlab.reproductions.rapid.facts import brought, gap_distribution, smoothed
 from weirlab.reproductions.rapid.rows import overruns, rows
 
-__all__ = ["SEEDS", "reproduce"]
-
 SEEDS = 10
 """Runs of each variant; three in a quick run."""
 _SHOWN = ("ideal", "timely", "flawed", "better-constant-300")

@@ -18,8 +18,6 @@ from weirlab.runs import simulate
 from weirlab.scenario import Scenario, load
 
 LINK_BPS = 1e9
-BIN_S = 0.5
-"""Interval of the published report."""
 _WIRE = 1538 / 1448
 """A full frame with preamble and gap, by its payload."""
 _CROSS_WIRE = 1536 / 1470
@@ -48,7 +46,7 @@ class Case:
 
 
 def available_bps(cross_bps: float) -> float:
-    """Available bandwidth on the wire beside UDP with that much payload."""
+    """Bandwidth on the wire that UDP with that much payload leaves."""
     return LINK_BPS - cross_bps * _CROSS_WIRE
 
 

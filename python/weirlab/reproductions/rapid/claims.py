@@ -129,10 +129,9 @@ def better_claims(runs: pl.DataFrame) -> list[Claim]:
         )
         made.append(
             Claim(
-                statement=f"Better Rapid, {case.title}: at least {_LEAST[kind]:.0%} of the "
-                f"{allowed:.0f} Mbit/s that are left, fewer than {_MOST_EVENTS} loss events, the smoothed "
-                f"estimate within {_CLOSE:.0%} at its worst moment from 0.5 s after a change on (mean of the "
-                "runs).",
+                statement=f"Better Rapid, {case.title}: at least {_LEAST[kind]:.0%} of the {allowed:.0f} "
+                f"Mbit/s that are left, fewer than {_MOST_EVENTS} loss events, the smoothed estimate within "
+                f"{_CLOSE:.0%} at its worst moment from 0.5 s after a change on (mean of the runs).",
                 holds=rate >= _LEAST[kind] * allowed and most < _MOST_EVENTS and worst <= _CLOSE,
                 evidence=f"{rate:.0f} Mbit/s ({rate / allowed:.1%}), {events:.1f} loss events (at most "
                 f"{most:.0f}), estimate at worst {worst:.1%} off on average, {worst_of_all:.1%} in the worst "

@@ -1,6 +1,6 @@
 """The ZRL congestion benchmark: throughput with and without BCN, stability planes, the claims of the text.
 
-Every number is simulated on the slotted engine; theory stands beside it.
+Every number is simulated on the slotted engine; it is compared with theory.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from weirlab.reproductions.zrl.planes import (
     simulated_single,
 )
 from weirlab.reproductions.zrl.rows import rows
-
-__all__ = ["reproduce"]
 
 
 def reproduce(effort: Effort) -> Findings:

@@ -80,7 +80,7 @@ def transients(data: Data) -> list[Claim]:
 
 
 def _compared(data: Data, transient: _Transient) -> Claim:
-    """Cell by cell. Cells that are alike tell nothing: of those that differ most must agree, and these must
+    """Cell by cell. Cells that are alike say nothing: of those that differ most must agree, and these must
     be many."""
     both = (
         data.plane("og-32")
@@ -129,7 +129,7 @@ def response(data: Data) -> list[Claim]:
 
 def _steps(rows: pl.DataFrame, measure: str, along: str, beside: str) -> tuple[int, int]:
     """Steps along a parameter in which a measure falls, and in which it rises; those in which it stays (never
-    settled, say) tell nothing."""
+    settled, say) count for nothing."""
     step = rows.select(pl.col(measure).diff().over(beside, order_by=along).alias("step"))
     changes = step.get_column("step").drop_nulls().to_numpy()
     return int((changes < -1e-6).sum()), int((changes > 1e-6).sum())

@@ -12,24 +12,23 @@ from weirlab.scenario.checks.buffers import check_buffers
 from weirlab.scenario.checks.control import check_control, marking_amiss
 from weirlab.scenario.checks.measures import check_measures
 from weirlab.scenario.checks.path import check_emulated
-from weirlab.scenario.checks.plan import check_campaign, check_run, check_search, check_study
+from weirlab.scenario.checks.plan import check_campaign, check_run, check_search
 from weirlab.scenario.checks.records import check_records
+from weirlab.scenario.checks.study import check_study
 from weirlab.scenario.checks.traffic import check_traffic
 from weirlab.scenario.file.problems import listed
 from weirlab.scenario.network import ClassQueues, DropTail, marking_of
 from weirlab.scenario.network.events import AnyEvent, BufferChange, Hold, LinkDown, Storm
 from weirlab.scenario.network.layout import FIXED_NODES, Layout, layout_of, plan_network
-from weirlab.scenario.network.selecting import Fault, Where, ports_amiss
+from weirlab.scenario.network.selecting import Fault, ports_amiss
 from weirlab.scenario.resolve import resolve, unsupported
 from weirlab.scenario.sections import follows_from
 from weirlab.scenario.testbeds import Gradual, Hosts, Netns, Sim, VhostPublished
-from weirlab.spec import origin_of
+from weirlab.spec import Where, origin_of
 from weirlab.units import Span
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
-
-__all__ = ["faults"]
 
 
 def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
@@ -50,7 +49,7 @@ def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
         found += check_buffers(scenario, layout)
         found += check_control(scenario, layout)
         found += _traffic(scenario, layout, searched="search" not in broken)
-        if not {"traffic", "record", "control", "hotspots"} & set(broken):
+        if not {"buffers", "traffic", "record", "control", "hotspots"} & set(broken):
             found += check_records(scenario, layout)
             found += _measures(scenario, layout)
     if whole:
@@ -83,7 +82,7 @@ def _traffic(scenario: Scenario, layout: Layout, *, searched: bool) -> Sequence[
     return tuple(check_traffic(scenario, layout, searched=searched))
 
 
-@follows_from("network", "traffic", "hotspots", "record", "measure", "run", "testbed")
+@follows_from("network", "buffers", "traffic", "hotspots", "record", "measure", "run", "testbed")
 def _measures(scenario: Scenario, layout: Layout) -> Sequence[Fault]:
     return tuple(check_measures(scenario, layout))
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from weirlab.scenario.network.layout import Layout
-from weirlab.scenario.network.selecting import Fault, Where, nodes_amiss
+from weirlab.scenario.network.selecting import Fault, nodes_amiss
+from weirlab.spec import Where
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -21,7 +22,7 @@ def check_buffers(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
             for pool_name, pool in getattr(buffer, side).items():
                 place = (*at, side, pool_name)
                 if pool.alpha is not None and pool.limit is not None:
-                    yield (*place, "limit"), "stands beside 'alpha': a queue has one share"
+                    yield (*place, "limit"), "cannot be combined with 'alpha': leave one out ('alpha: null')"
                 for i, number in enumerate(pool.classes):
                     if number > 7:
                         yield (

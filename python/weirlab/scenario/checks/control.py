@@ -14,9 +14,10 @@ from weirlab.scenario.file.problems import listed
 from weirlab.scenario.network import marking_of
 from weirlab.scenario.network.aqm import Managed, Marking, Threshold
 from weirlab.scenario.network.layout import Layout, NoMatchError
-from weirlab.scenario.network.selecting import Fault, Where, nodes_amiss, ports_amiss
+from weirlab.scenario.network.selecting import Fault, nodes_amiss, ports_amiss
 from weirlab.scenario.resolve import queue_limits
 from weirlab.scenario.resolve.control import in_bytes, unit_of
+from weirlab.spec import Where
 from weirlab.units import Frames, Rate, Size, Span
 
 if TYPE_CHECKING:
@@ -60,12 +61,14 @@ def _each_alone(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
 
 def _repeated_too_soon(rule: Pause, layout: Layout, path: Where) -> Iterator[Fault]:
     """PAUSE frames that are repeated before they have left leave no room for anything else."""
+    if rule.refresh is None:
+        return
     try:
         senders = {layout.nodes[node] for node in layout.node_ids(rule.at)}
-    except NoMatchError:  # told of 'at'
+    except NoMatchError:  # reported of 'at'
         return
     wires = [port.wire_ps(rule.frame_size.bytes) for port in layout.ports if port.source in senders]
-    if rule.refresh is not None and wires and rule.refresh.ps <= max(wires):
+    if wires and rule.refresh.ps <= max(wires):
         yield (*path, "refresh"), f"is not longer than a PAUSE frame takes on the link ({Span(max(wires))})"
 
 
@@ -137,9 +140,11 @@ def _drifts_too_often(
     point: BcnReactionPoint | QcnReactionPoint | DcqcnReactionPoint, layout: Layout, path: Where
 ) -> Iterator[Fault]:
     """Rates that grow more often than frames leave take a run without end."""
+    if not isinstance(point, BcnReactionPoint) or point.drift is None:
+        return
     names = {layout.nodes[node] for node in layout.node_ids(point.at)}
     shortest = min((port.wire_ps(64) for port in layout.ports if port.source in names), default=0)
-    if isinstance(point, BcnReactionPoint) and point.drift is not None and point.drift.every.ps < shortest:
+    if point.drift.every.ps < shortest:
         message = f"is less than the shortest frame, 64 B, takes on the link ({Span(shortest)})"
         yield (*path, "drift", "every"), f"{message}; the published drift adds 1 Mbit/s every 100 us"
 
@@ -184,7 +189,7 @@ def _out_of_reach(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     control = scenario.control or Control()
     try:
         limits = queue_limits(scenario, layout)
-    except NoMatchError:  # told of the queues
+    except NoMatchError:  # reported of the queues
         return
     for name, rule in control.pause.items():
         senders = {layout.nodes[node] for node in layout.node_ids(rule.at)}

@@ -21,18 +21,21 @@ from weirlab.measures.base import (
     Need,
     PortMeasure,
     PortSeries,
+    SharedBuffers,
     Streams,
 )
 from weirlab.scenario.file.problems import did_you_mean
-from weirlab.scenario.network.layout import Layout
-from weirlab.scenario.network.selecting import EntryFault, Fault, Where, ports_amiss, traffic_amiss
+from weirlab.scenario.network.layout import Layout, NoMatchError
+from weirlab.scenario.network.selecting import EntryFault, Fault, ports_amiss, traffic_amiss
 from weirlab.scenario.record import DelayRecord, FlowRecord, LevelRecord, PStreamRecord, QueueRecord
 from weirlab.scenario.resolve import selected_traffic
+from weirlab.scenario.resolve.buffers import buffered
 from weirlab.scenario.traffic import Carried, Tcp, Traffic
 from weirlab.scenario.traffic.flows import flows_of
 from weirlab.scenario.traffic.hotspots import InputGenerated
 from weirlab.scenario.traffic.probing import Probing
 from weirlab.scenario.traffic.rapid import Rapid
+from weirlab.spec import Where
 from weirlab.units import Interval, Span
 
 if TYPE_CHECKING:
@@ -95,6 +98,14 @@ def _lack(scenario: Scenario, layout: Layout, measure: Measure, need: Need, path
     match need, measure:
         case PortSeries(), PortMeasure():
             yield from _port_series(scenario, layout, measure, at)
+        case SharedBuffers(), PortMeasure():
+            try:
+                with_buffer = {layout.nodes[node] for node in buffered(scenario, layout)}
+            except NoMatchError:  # reported of 'buffers'
+                return
+            ports = (layout.ports[port] for port in layout.port_ids(measure.of))
+            if other := next((port.name for port in ports if port.source not in with_buffer), None):
+                yield (*path, "of"), f"needs ports that leave a switch of 'buffers' ('{other}' does not)"
         case Levels(), PortMeasure():
             yield from _levels(scenario, layout, measure, path)
         case FlowSeries(), FlowMeasure():
@@ -122,7 +133,7 @@ def _port_series(scenario: Scenario, layout: Layout, measure: PortMeasure, at: W
             yield at, f"needs '{name}' over time; add an entry such as {entry} to 'record'"
             return
         if not _on_edges(measure.limits, every):
-            yield at, f"does not begin and end on intervals of {every}, in which '{name}' is recorded"
+            yield at, f"does not start and end on intervals of {every}, in which '{name}' is recorded"
             return
 
 
@@ -158,7 +169,7 @@ def _flow_series(
             yield at, f"needs '{name}' over time; add an entry such as {entry} to 'record'"
             return
         if not _on_edges(measure.limits, record.every):
-            yield at, f"does not begin and end on intervals of {record.every}, in which '{name}' is recorded"
+            yield at, f"does not start and end on intervals of {record.every}, in which '{name}' is recorded"
             return
 
 

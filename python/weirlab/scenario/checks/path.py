@@ -9,9 +9,9 @@ from weirlab import _core
 from weirlab.scenario.file.problems import fields_at
 from weirlab.scenario.network import Path
 from weirlab.scenario.network.path import Hop, Line, line_spec
-from weirlab.scenario.network.selecting import EntryFault, Fault, Where
+from weirlab.scenario.network.selecting import EntryFault, Fault
 from weirlab.scenario.testbeds import Netns, Sim
-from weirlab.spec import origin_of
+from weirlab.spec import Where, origin_of
 from weirlab.units import Rate
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _simulated(scenario: Scenario, bed: Sim, at: Where) -> Iterator[Fault]:
 
 def _hosts(bed: Netns, at: Where) -> Iterator[Fault]:
     if bed.hosts and not bed.hops:
-        yield (*at, "hosts"), "stand behind the near end of 'hops'; write these"
+        yield (*at, "hosts"), "are behind the near end of 'hops'; write these"
     if len(bed.hosts) > MAX_HOPS:
         yield (*at, "hosts"), f"at most {MAX_HOPS} hosts (got {len(bed.hosts)})"
     for name in {"sender", "receiver", *bed.hops} & set(bed.hosts):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from weirlab.fields.base import kind_of
 from weirlab.scenario.file.problems import listed
 from weirlab.scenario.network.layout import Layout
-from weirlab.scenario.network.selecting import Fault, Where, nodes_amiss, ports_amiss, traffic_amiss
+from weirlab.scenario.network.selecting import Fault, nodes_amiss, ports_amiss, traffic_amiss
 from weirlab.scenario.record import (
     AnyRecord,
     DelayRecord,
@@ -23,6 +23,7 @@ from weirlab.scenario.record import (
 from weirlab.scenario.resolve import selected_traffic
 from weirlab.scenario.traffic import Carried, Tcp, Traffic
 from weirlab.scenario.traffic.rapid import Rapid
+from weirlab.spec import Where
 from weirlab.units import Interval, Span
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from weirlab import spec as core
 from weirlab.scenario.network.layout import Layout
-from weirlab.scenario.network.selecting import EntryFault, Fault, Where
+from weirlab.scenario.network.selecting import EntryFault, Fault
 from weirlab.scenario.resolve.messages import messages
 from weirlab.scenario.traffic import (
     TCP_HEADERS_BYTES,
@@ -30,6 +30,7 @@ from weirlab.scenario.traffic import (
     Requests,
     Stamp,
     Tcp,
+    Trace,
     Traffic,
     Udp,
     Uniform,
@@ -38,6 +39,7 @@ from weirlab.scenario.traffic.controllers import PACKETS
 from weirlab.scenario.traffic.flows import Flow, departures, flows_of, frame_sizes
 from weirlab.scenario.traffic.probing import Probing
 from weirlab.scenario.traffic.rapid import Batches, Rapid
+from weirlab.spec import Where
 from weirlab.units import Rate, Span
 
 if TYPE_CHECKING:
@@ -157,7 +159,7 @@ def _transport(traffic: Traffic) -> Iterator[Fault]:
         if traffic.transport.congestion_control.kind in PACKETS:
             yield (
                 ("transport", "congestion_control"),
-                "is told of each packet, which tcp does not do: 'transport: {kind: rdma, ...}'",
+                "needs a report of each packet, which tcp does not send: 'transport: {kind: rdma, ...}'",
             )
         yield from (((("transport", *at)), message) for at, message in _recovery(traffic.transport))
     if traffic.streams > 1 and not isinstance(traffic.transport, Tcp):
@@ -226,14 +228,14 @@ def _beside_messages(traffic: Traffic) -> Iterator[Fault]:
         if getattr(traffic, part) is not None:
             yield (part,), "is for connections that last; leave this out"
     if traffic.streams > 1:
-        yield ("streams",), "each message has a connection of its own; leave this out"
+        yield ("streams",), "each message has its own connection; leave this out"
     listed = isinstance(traffic.source, FlowTable)
     for side, given in (("from", traffic.from_), ("to", traffic.to)):
         if given is not None and (listed or isinstance(traffic.pattern, Matrix)):
             yield (side,), "the file names senders and receivers; leave this out"
     if listed and traffic.pattern is not None:
         yield ("pattern",), "the file says who sends to whom; leave this out"
-    if isinstance(traffic.source, Collective | Program):
+    if isinstance(traffic.source, Collective | Program | Trace):
         for part in ("to", "pattern", "stop"):
             if getattr(traffic, part) is not None:
                 yield (part,), "ranks are the hosts in 'from', and send until they are done; leave this out"
@@ -256,6 +258,6 @@ def _recovery(tcp: Tcp) -> Iterator[Fault]:
     elif tcp.lost_retransmissions is None and tcp.recovery == "rate-halving":
         yield (
             ("recovery",),
-            "'rate-halving' stands for 'lost_retransmissions: timeout', and rack-tlp finds these by time; "
+            "'rate-halving' implies 'lost_retransmissions: timeout', and rack-tlp finds these by time; "
             "write 'lost_retransmissions: detect', too",
         )

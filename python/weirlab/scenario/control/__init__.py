@@ -9,8 +9,6 @@ from weirlab.scenario.control.dcqcn import Dcqcn
 from weirlab.scenario.control.qcn import Qcn
 from weirlab.units import Size, Span
 
-__all__ = ["Control", "Pause", "Response"]
-
 
 class Pause(Model):
     """PAUSE frames (IEEE 802.3, annex 31B) to all neighbours of a switch, by the level of an output queue."""
@@ -20,7 +18,7 @@ class Pause(Model):
     xoff: PositiveSize
     """Level above which the neighbours are asked to stop."""
     xon: PositiveSize
-    """Level below which they may go on, when all queues of the switch have fallen below it."""
+    """Level below which they may resume, when all queues of the switch have fallen below it."""
     frame_size: PositiveSize = Size(64)
     """Size of a PAUSE frame."""
     delay: Span = Span(0)

@@ -28,7 +28,7 @@ class ExponentialSampling(Model):
 
 
 class PerFrameSampling(Model):
-    """Each frame by itself, with the probability size / mean."""
+    """Each frame independently, with the probability size / mean."""
 
     kind: Literal["per-frame"]
 
@@ -109,7 +109,8 @@ class Stop(Model):
     """Feedback that sets Tmax and Rmin back: none, positive Fb, or any Fb. The removal of a limiter always
     does."""
     meanwhile: Literal["ignore", "stop-again", "remember"] = "ignore"
-    """Feedback during a stop: nothing; BCN(0,0) stops anew; or Fb changes the rate before the stop."""
+    """Feedback during a stop is ignored; or BCN(0,0) starts the stop again; or Fb changes the rate from
+    before it."""
 
 
 class BcnReactionPoint(LimiterQueue):

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
+from weirlab.fields import values
 from weirlab.fields.base import Model, PortSelector, Selector
-from weirlab.fields.values import (
-    Flag,
-    Fraction,
-    Number,
-    PositiveFraction,
-    PositiveRate,
-    PositiveSize,
-    PositiveSpan,
-)
 from weirlab.scenario.control.limiter import LimiterQueue, Notification
 from weirlab.scenario.control.qcn import Recovery
 from weirlab.scenario.network.aqm import Marking
@@ -21,19 +13,19 @@ from weirlab.units import Rate, Size, Span
 class DcqcnRecovery(Recovery):
     """Growth of a rate in DCQCN: as in QCN, with other defaults."""
 
-    byte_counter: PositiveSize = Size(10_000_000)
+    byte_counter: values.PositiveSize = Size(10_000_000)
     """Bytes sent in a stage of the byte counter."""
-    timer: PositiveSpan = Span.from_s(55e-6)
+    timer: values.PositiveSpan = Span.from_s(55e-6)
     """Length of a stage of the timer."""
-    jitter: Fraction = 0.0
+    jitter: values.Fraction = 0.0
     """Uniform spread of byte counter and timer."""
-    halve_stages: Flag = False
+    halve_stages: values.Flag = False
     """Whether stages beyond fast recovery are half as long."""
-    r_ai: PositiveRate = Rate(40 * 10**6)
+    r_ai: values.PositiveRate = Rate(40 * 10**6)
     """Step of the target in active increase."""
-    r_hai: PositiveRate = Rate(400 * 10**6)
+    r_hai: values.PositiveRate = Rate(400 * 10**6)
     """Step of the target in hyper-active increase, times the stages beyond fast recovery."""
-    target_cut_above: Number = 1e6
+    target_cut_above: values.Number = 1e6
     """A target above this multiple of the rate is divided by `target_cut` after the first stage; 1e6:
     never."""
 
@@ -51,14 +43,14 @@ class DcqcnReactionPoint(LimiterQueue):
 
     at: Selector
     """Hosts that obey."""
-    pacing_jitter: Fraction = 0.0
+    pacing_jitter: values.Fraction = 0.0
     """Random share j of the gap between paced frames: size / rate x ((1 - j) + j X), X exponential with mean
     1."""
-    g: PositiveFraction = 1 / 256
+    g: values.PositiveFraction = 1 / 256
     """Gain of alpha, the average share of notifications."""
-    alpha_timer: PositiveSpan = Span.from_s(55e-6)
+    alpha_timer: values.PositiveSpan = Span.from_s(55e-6)
     """See above."""
-    cut_timer: PositiveSpan | None = None
+    cut_timer: values.PositiveSpan | None = None
     """Present: as in network adapters, the rate is cut by a timer of this length if a notification came
     since, alpha changes by `alpha_timer` alone, and a series of cuts keeps the target from before it.
     Absent: each notification cuts."""
@@ -73,7 +65,7 @@ class Dcqcn(Model):
 
     marking: DcqcnMarking | None = None
     """The queues that mark. Absent: those that do so in `queues`."""
-    notify_every: PositiveSpan = Span.from_s(50e-6)
+    notify_every: values.PositiveSpan = Span.from_s(50e-6)
     """A receiver sends at most one notification in this time for each flow."""
     notification: Notification = Notification()
     """The frames that carry notifications."""

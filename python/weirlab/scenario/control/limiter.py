@@ -44,6 +44,6 @@ class LimiterQueue(Model):
     1."""
     fifo: FrameCount = 0
     """Frames that limiters pass on while the port is busy or paused. 0: a frame is passed on when its
-    transmission can begin."""
+    transmission can start."""
     credit: Credit = Credit()
     """What a limiter may send that sent nothing for a while."""

@@ -7,18 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from weirlab.fields import values
 from weirlab.fields.base import BY_KIND, Model, PortSelector, Selector
-from weirlab.fields.values import (
-    Count,
-    Flag,
-    Fraction,
-    Number,
-    PositiveFraction,
-    PositiveRate,
-    PositiveSize,
-    PositiveSpan,
-    Threshold,
-)
 from weirlab.scenario.control.bcn import ExponentialSampling, PerFrameSampling, UniformSampling
 from weirlab.scenario.control.limiter import LimiterQueue, Notification
 from weirlab.units import Rate, Size, Span
@@ -29,31 +19,31 @@ class Recovery(Model):
     stages of either: half way to the target. Then the target grows, too: by `r_ai` where one of them is
     beyond, by `r_hai` where both are."""
 
-    byte_counter: PositiveSize = Size(150_000)
+    byte_counter: values.PositiveSize = Size(150_000)
     """Bytes sent in a stage of the byte counter."""
-    timer: PositiveSpan = Span.from_s(15e-3)
+    timer: values.PositiveSpan = Span.from_s(15e-3)
     """Length of a stage of the timer."""
-    jitter: Fraction = 0.15
+    jitter: values.Fraction = 0.15
     """Uniform spread of both."""
-    halve_stages: Flag = True
+    halve_stages: values.Flag = True
     """Whether stages beyond fast recovery are half as long."""
-    fast_recovery: Count = 5
+    fast_recovery: values.Count = 5
     """Stages of fast recovery."""
-    r_ai: PositiveRate = Rate(5 * 10**6)
+    r_ai: values.PositiveRate = Rate(5 * 10**6)
     """Step of the target in active increase."""
-    r_hai: PositiveRate = Rate(50 * 10**6)
+    r_hai: values.PositiveRate = Rate(50 * 10**6)
     """Step of the target in hyper-active increase, times the stages beyond fast recovery."""
-    target_cut_above: Number = 10.0
+    target_cut_above: values.Number = 10.0
     """A target above this multiple of the rate is divided by `target_cut` after the first stage; 1e6:
     never."""
-    target_cut: Number = 8.0
+    target_cut: values.Number = 8.0
     """See `target_cut_above`."""
 
 
 class QcnUniformSampling(UniformSampling):
     """Uniform around the mean."""
 
-    jitter: Fraction = 0.15
+    jitter: values.Fraction = 0.15
     """Relative half width."""
 
 
@@ -66,13 +56,13 @@ class QcnCongestionPoint(Model):
 
     at: PortSelector
     """Ports that measure."""
-    q_eq: Threshold = Size(26_000)
+    q_eq: values.Threshold = Size(26_000)
     """Set point of the queue."""
-    frame_size: PositiveSize | None = None
+    frame_size: values.PositiveSize | None = None
     """Size of the frames in which `q_eq` is given."""
-    w: Number = 2.0
+    w: values.Number = 2.0
     """Weight of the change of the queue against its offset."""
-    sample_every: PositiveSize = Size(150_000)
+    sample_every: values.PositiveSize = Size(150_000)
     """Mean amount of data between two samples without congestion; up to 8.1 times less with it."""
     sampling: AnyQcnSampling = QcnUniformSampling(kind="uniform")
     """Spread of that amount."""
@@ -83,16 +73,16 @@ class QcnCongestionPoint(Model):
 
 
 class QcnReactionPoint(LimiterQueue):
-    """A rate limiter for each flow of some hosts: R <- R (1 - gd Fb), and growth by itself."""
+    """A rate limiter for each flow of some hosts: R <- R (1 - gd Fb), and recovery without feedback."""
 
     at: Selector
     """Hosts that obey."""
-    pacing_jitter: Fraction = 0.0
+    pacing_jitter: values.Fraction = 0.0
     """Random share j of the gap between paced frames: size / rate x ((1 - j) + j X), X exponential with mean
     1."""
-    gd: Number = 1 / 128
+    gd: values.Number = 1 / 128
     """Gain of a decrease per unit of quantized feedback (0 to 63)."""
-    min_decrease_factor: PositiveFraction = 0.5
+    min_decrease_factor: values.PositiveFraction = 0.5
     """A decrease leaves at least this share of the rate."""
     min_rate: Rate = Rate(5 * 10**6)
     """No decrease goes below."""

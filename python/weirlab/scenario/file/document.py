@@ -147,7 +147,7 @@ def parse(text: str, file: str = "") -> Node:
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         place = Place(file, before.count("\n") + 1, error.position - (before.rfind("\n") + 1) + 1)
-        composer.complain(f"the character {chr(error.character)!r} cannot stand in a text file", place)
+        composer.complain(f"the character {chr(error.character)!r} is not possible in a text file", place)
     except _UnreadableError:
         pass
     if composer.problems:
@@ -237,7 +237,7 @@ class _Composer:
                 )
             elif name in entries:
                 first = entries[name].place
-                self.complain(f"'{name}' stands here twice; first in line {first.line}", key.place)
+                self.complain(f"'{name}' is here twice; first in line {first.line}", key.place)
             else:
                 entries[name] = Node(entry.value, key.place)
         return entries
@@ -249,7 +249,7 @@ class _Composer:
             return Node(None, place)
         target = self.anchors[event.anchor]
         if target is None:
-            self.complain(f"'*{event.anchor}' stands inside itself", place)
+            self.complain(f"'*{event.anchor}' contains itself", place)
             return Node(None, place)
         self.take(target.count(), place)
         return target
@@ -264,7 +264,7 @@ class _Composer:
 _QUOTES = "; put quotes around text that begins with one of @ * & % ! ` or holds [ ] {{ }} , : #"
 
 _HINTS: tuple[tuple[str, str], ...] = (
-    (r"found character '\\t'", "a tab stands here; indent with spaces"),
+    (r"found character '\\t'", "there is a tab; indent with spaces"),
     (
         r"found character '(.)' that cannot start",
         "text that begins with '{0}' needs quotes, such as \"{0}...\"",
@@ -272,10 +272,10 @@ _HINTS: tuple[tuple[str, str], ...] = (
     (r"scanning an alias", "text that begins with '*' needs quotes, such as \"*->switch-0\""),
     (
         r"mapping values are not allowed",
-        "a ':' stands where none can be; check the indentation and the lines before",
+        "a ':' is not possible here; check the indentation and the lines before",
     ),
     (r"but got '<stream end>'|unexpected end of stream", "the file ends inside {context}"),
-    (r"but got '(.+)'", "'{0}' cannot stand inside {context}" + _QUOTES),
+    (r"but got '(.+)'", "'{0}' is not possible inside {context}" + _QUOTES),
     (r"expected <block end>", "the indentation does not fit to the lines before"),
 )
 

@@ -26,7 +26,7 @@ INSTEAD: Mapping[str, str] = {
     "of 4 leaves, and 4 spines",
     "drr": "queues of the kind 'classes' serve traffic classes by priority and weights (deficit round "
     "robin); 'fq-codel' serves flows in turns",
-    "events": "what happens in the course of a run stands in 'events': links that go down, rates, buffers "
+    "events": "what happens during a run is described in 'events': links that go down, rates, buffers "
     "and holds that change",
 }
 """What there is instead of fields and kinds that people look for, by their word."""
@@ -136,7 +136,7 @@ def _problem(fault: Any, root: type[Model], tree: Node, lacks: list[str]) -> Pro
     path = tuple(item for item in fault["loc"] if not _is_tag(item))
     while path and isinstance(path[-1], int) and tree.nearest(path[:-1]).entry(path[-1]) is None:
         path = path[:-1]
-    message = _message(fault, root, path)
+    message = _message(fault, root, path, tree)
     message = "; ".join([message, *lacks])
     if fault["type"] == "union_tag_invalid":
         path = (*path, "kind")
@@ -148,11 +148,11 @@ def _is_tag(item: str | int) -> bool:
     return isinstance(item, str) and (item == "[key]" or (item.startswith("<") and item.endswith(">")))
 
 
-def _message(fault: Any, root: type[Model], path: Path) -> str:
+def _message(fault: Any, root: type[Model], path: Path, tree: Node) -> str:
     context = fault.get("ctx", {})
     match fault["type"]:
         case "extra_forbidden":
-            return _unknown_field(fault, root, path)
+            return _unknown_field(fault, root, path, tree)
         case "missing":
             return f"is missing{_meaning(fault, root)}"
         case "union_tag_invalid":
@@ -168,7 +168,7 @@ def _message(fault: Any, root: type[Model], path: Path) -> str:
         case "tuple_type" | "list_type":
             return f"a list is expected here, such as [a, b] (got {shown(fault['input'])})"
         case "too_short" | "too_long":
-            return f"{context.get('actual_length', 0)} items stand here; {_bound(context)}"
+            return f"{context.get('actual_length', 0)} items are here; {_bound(context)}"
         case "less_than":
             return f"less than {context['lt']} is needed (got {shown(fault['input'])})"
         case "value_error":
@@ -199,16 +199,18 @@ def _one_of(names: list[str]) -> str:
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
 
 
-def _unknown_field(fault: Any, root: type[Model], path: Path) -> str:
+def _unknown_field(fault: Any, root: type[Model], path: Path, tree: Node) -> str:
     known = fields_at(root, fault["loc"][:-1])
     if len(path) == 1:
         known.append("extends")
     name, given = str(path[-1]), fault["input"]
     kind = given.get("kind") if isinstance(given, dict) else None
+    # A field that is there already was hardly meant once more.
+    written = tree.nearest(path[:-1]).plain() or ()
     hint = (
         _instead(name)
         or _instead(str(kind))
-        or did_you_mean(name, known)
+        or did_you_mean(name, [field for field in known if field not in written])
         or f"; fields here: {', '.join(known)}"
     )
     return f"unknown field (got {shown(given)}){hint}"

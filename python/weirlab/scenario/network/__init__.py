@@ -11,36 +11,14 @@ from weirlab import spec as core
 from weirlab.fields.base import BY_KIND, Model, Name, Named, PortSelector, Selector
 from weirlab.fields.values import Count, Fraction, Limit, Number, PositiveFraction, PositiveRate
 from weirlab.scenario.network.aqm import AnyManaged, Managed, Marking, aqm_spec, marking_spec
-from weirlab.scenario.network.classes import ClassQueues, classes_spec, limit_spec
+from weirlab.scenario.network.classes import (
+    ClassQueues as ClassQueues,
+    classes_spec,
+    limit_spec as limit_spec,
+)
 from weirlab.scenario.network.switching import AnyMemory
 from weirlab.spec import At
 from weirlab.units import Span
-
-__all__ = [
-    "FRAMING_BYTES",
-    "AnyLoss",
-    "AnyNetwork",
-    "AnyQueue",
-    "ClassQueues",
-    "DropTail",
-    "Dumbbell",
-    "FatTree",
-    "GilbertElliottLoss",
-    "Graph",
-    "Link",
-    "LinkGroup",
-    "LossBursts",
-    "NodeGroup",
-    "Path",
-    "RandomLoss",
-    "Star",
-    "Switch",
-    "Xgft",
-    "discipline_spec",
-    "limit_spec",
-    "loss_spec",
-    "marking_of",
-]
 
 FRAMING_BYTES = {"ethernet": 20, "none": 0}
 """What a frame occupies on a link beyond its size [B]: preamble (7), start delimiter (1) and gap (12), or 0.
@@ -104,7 +82,7 @@ class Link(Model):
     framing: Framing = "ethernet"
     """What a frame occupies beyond its size: `ethernet` 20 B (preamble and gap), `none` nothing."""
     loss: AnyLoss | None = None
-    """Frames lost on the way, in each direction by itself. Absent: none."""
+    """Frames lost on the way, independently in each direction. Absent: none."""
 
 
 class Switch(Model):

@@ -7,17 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab import spec as core
+from weirlab.fields import values
 from weirlab.fields.base import BY_KIND, Model, PortSelector
-from weirlab.fields.values import (
-    Count,
-    Flag,
-    Limit,
-    Natural,
-    Number,
-    PositiveFraction,
-    PositiveSize,
-    PositiveSpan,
-)
 from weirlab.spec import At, Where
 from weirlab.units import Frames, Size, Span
 
@@ -27,11 +18,11 @@ class Codel(Model):
     faster (RFC 8289)."""
 
     kind: Literal["codel"]
-    target: PositiveSpan = Span.from_s(0.005)
-    """The wait that may stand."""
-    interval: PositiveSpan = Span.from_s(0.1)
+    target: values.PositiveSpan = Span.from_s(0.005)
+    """Acceptable standing wait."""
+    interval: values.PositiveSpan = Span.from_s(0.1)
     """For how long it may be exceeded; about the greatest round-trip time."""
-    ecn: Flag = False
+    ecn: values.Flag = False
     """Whether ECN-capable frames are marked instead of dropped."""
 
 
@@ -39,15 +30,15 @@ class FqCodel(Model):
     """FQ-CoDel: flows wait in queues of their own, which take turns, each under CoDel (RFC 8290)."""
 
     kind: Literal["fq-codel"]
-    target: PositiveSpan = Span.from_s(0.005)
-    """The wait that may stand in a queue."""
-    interval: PositiveSpan = Span.from_s(0.1)
+    target: values.PositiveSpan = Span.from_s(0.005)
+    """Acceptable standing wait in a queue."""
+    interval: values.PositiveSpan = Span.from_s(0.1)
     """For how long it may be exceeded; about the greatest round-trip time."""
-    ecn: Flag = True
+    ecn: values.Flag = True
     """Whether ECN-capable frames are marked instead of dropped."""
-    queues: Count = 1024
+    queues: values.Count = 1024
     """How many queues there are; a hash of the flow chooses one."""
-    quantum: PositiveSize = Size(1514)
+    quantum: values.PositiveSize = Size(1514)
     """What a queue may send in its turn."""
 
 
@@ -56,52 +47,55 @@ class Pie(Model):
     (RFC 8033)."""
 
     kind: Literal["pie"]
-    target: PositiveSpan = Span.from_s(0.015)
+    target: values.PositiveSpan = Span.from_s(0.015)
     """The wait that the controller aims at."""
-    update: PositiveSpan = Span.from_s(0.015)
+    update: values.PositiveSpan = Span.from_s(0.015)
     """How often it sets the probability."""
     max_burst: Span = Span.from_s(0.15)
     """How long a burst may last before anything is dropped."""
-    alpha: Number = 0.125
+    alpha: values.Number = 0.125
     """Weight of the distance from the target [1/s]."""
-    beta: Number = 1.25
+    beta: values.Number = 1.25
     """Weight of the change of the wait [1/s]."""
-    ecn: Flag = False
+    ecn: values.Flag = False
     """Whether ECN-capable frames are marked instead of dropped, while the probability is at most 10 %."""
 
 
 class Red(Model):
-    """RED: what arrives is dropped by chance, the more likely the longer the queue was on average
+    """RED: arriving frames are dropped at random, the more likely the longer the queue was on average
     (Floyd and Jacobson 1993); with `averaging: 1` by what waits now, as WRED of switches."""
 
     kind: Literal["red"]
     min: Size
     """Average below which nothing is dropped."""
-    max: PositiveSize
+    max: values.PositiveSize
     """Average from which on everything is."""
-    p_max: PositiveFraction = 0.1
+    p_max: values.PositiveFraction = 0.1
     """Probability just below `max`."""
-    averaging: PositiveFraction = 0.002
+    averaging: values.PositiveFraction = 0.002
     """Weight of what waits now in the average; 1: what waits now alone."""
     idle: Span = Span(0)
-    """What a frame takes on the line: the average decays with as many frames while nothing waits. 0 s: it
-    stands still."""
-    gentle: Flag = False
-    """Whether the probability grows on to 1 at twice `max`, instead of being 1 from `max` on."""
-    ecn: Flag = False
+    """Time of a frame on the line: while nothing waits, the average decays as if that many frames had found
+    an empty queue. 0 s: it is kept."""
+    gentle: values.Flag = False
+    """Whether the probability grows to 1 at twice `max`, instead of being 1 from `max` on."""
+    ecn: values.Flag = False
     """Whether ECN-capable frames are marked instead of dropped."""
 
 
 class Marking(Model):
     """Marks on ECN-capable frames that have to wait: none up to `k_min`, all above `k_max`, and between with
-    a probability that grows from 0 to `p_max`; by what waits when the frame has been queued."""
+    a probability that grows from 0 to `p_max`."""
 
     k_min: Size
     """Lower threshold."""
-    k_max: PositiveSize | None = None
+    k_max: values.PositiveSize | None = None
     """Upper threshold. Absent: `k_min`; all frames above one length are marked."""
-    p_max: PositiveFraction = 1.0
+    p_max: values.PositiveFraction = 1.0
     """Probability just below the upper threshold."""
+    when: Literal["arrival", "departure"] = "arrival"
+    """`arrival`: by the queue when the frame has joined it, itself included; `departure`: by the queue
+    left when its transmission starts, so that the mark does not wait with the frame."""
 
 
 class Threshold(Marking):
@@ -114,7 +108,7 @@ class Wrr(Model):
     """Weighted round-robin: the low-latency queue first, but for a share of the link."""
 
     kind: Literal["wrr"]
-    classic: PositiveFraction = 0.1
+    classic: values.PositiveFraction = 0.1
     """Share of the classic queue while both have something to send."""
 
 
@@ -131,24 +125,24 @@ class DualPi2(Model):
     the marks of the first are coupled to the drops of the second (RFC 9332)."""
 
     kind: Literal["dual-pi2"]
-    target: PositiveSpan = Span.from_s(0.015)
+    target: values.PositiveSpan = Span.from_s(0.015)
     """The wait in the classic queue that the controller aims at."""
-    rtt_max: PositiveSpan = Span.from_s(0.1)
+    rtt_max: values.PositiveSpan = Span.from_s(0.1)
     """The longest round-trip time for which it is stable."""
-    update: PositiveSpan | None = None
+    update: values.PositiveSpan | None = None
     """How often it sets the probability p'. Absent: the lesser of `target` and a third of `rtt_max`."""
-    alpha: Number | None = None
+    alpha: values.Number | None = None
     """Weight of the distance from the target [1/s]. Absent: 0.1 `update` / `rtt_max`^2."""
-    beta: Number | None = None
+    beta: values.Number | None = None
     """Weight of the change of the wait [1/s]. Absent: 0.3 / `rtt_max`."""
-    coupling: Number = 2.0
+    coupling: values.Number = 2.0
     """k: the low-latency queue is marked with k p' where the classic one drops, or marks, with p'^2."""
     ramp_start: Span = Span.from_s(0.0008)
     """The wait in the low-latency queue above which it marks by itself."""
     ramp_range: Span = Span.from_s(0.0004)
     """By how much more all are marked; 0 s: a step."""
-    ramp_frames: Natural = 1
-    """Frames that may be left in the low-latency queue without marks of its own."""
+    ramp_frames: values.Natural = 1
+    """Frames that may be left in the low-latency queue before it marks by itself."""
     scheduler: Annotated[Wrr | TimeShiftedFifo, BY_KIND] = Wrr(kind="wrr")
     """Which queue sends next."""
 
@@ -161,7 +155,7 @@ class Managed(Model):
 
     at: PortSelector
     """Ports of which this is the queue. A later rule replaces an earlier one."""
-    limit: Limit = Frames(1000)
+    limit: values.Limit = Frames(1000)
     """What may wait, the frame in transmission excluded."""
 
 
@@ -173,7 +167,7 @@ class CodelQueue(Codel, Managed):
 class FqCodelQueue(FqCodel, Managed):
     """FQ-CoDel: flows wait in queues of their own, which take turns, each under CoDel (RFC 8290)."""
 
-    limit: Limit = Frames(10240)
+    limit: values.Limit = Frames(10240)
     """What may wait in all queues together; then the longest one loses frames."""
 
 
@@ -183,8 +177,8 @@ class PieQueue(Pie, Managed):
 
 
 class RedQueue(Red, Managed):
-    """First in, first out under RED: what arrives is dropped by chance, the more likely the longer the queue
-    was on average (Floyd and Jacobson 1993)."""
+    """First in, first out under RED: arriving frames are dropped at random, the more likely the longer the
+    queue was on average (Floyd and Jacobson 1993)."""
 
 
 class ThresholdQueue(Threshold, Managed):
@@ -195,7 +189,7 @@ class DualPi2Queue(DualPi2, Managed):
     """DualPI2: L4S. Frames with ECT(1) or CE wait in a low-latency queue, all others in a classic one, and
     the marks of the first are coupled to the drops of the second (RFC 9332)."""
 
-    limit: Limit = Frames(10000)
+    limit: values.Limit = Frames(10000)
     """What may wait in both queues together."""
 
 
@@ -205,9 +199,9 @@ AnyManaged = CodelQueue | FqCodelQueue | PieQueue | RedQueue | ThresholdQueue | 
 class OfClass(Model):
     """The queue of a traffic class at a port."""
 
-    class_: Natural = Field(alias="class", examples=[3])
+    class_: values.Natural = Field(alias="class", examples=[3])
     """The traffic class, 0 to 7, whose frames wait here."""
-    weight: Count | None = None
+    weight: values.Count | None = None
     """Share of what classes without a weight leave, by deficit weighted round-robin. Absent: strict priority,
     the highest class first."""
 
@@ -215,7 +209,7 @@ class OfClass(Model):
 class ManagedClass(OfClass):
     """A queue of a class under active management."""
 
-    limit: Limit = Frames(1000)
+    limit: values.Limit = Frames(1000)
     """What may wait of the class, the frame in transmission excluded."""
 
 
@@ -226,7 +220,7 @@ class CodelClass(Codel, ManagedClass):
 class FqCodelClass(FqCodel, ManagedClass):
     """As `fq-codel` of a port."""
 
-    limit: Limit = Frames(10240)
+    limit: values.Limit = Frames(10240)
     """What may wait of the class in all its queues together."""
 
 
@@ -245,7 +239,7 @@ class ThresholdClass(Threshold, ManagedClass):
 class DualPi2Class(DualPi2, ManagedClass):
     """As `dual-pi2` of a port."""
 
-    limit: Limit = Frames(10000)
+    limit: values.Limit = Frames(10000)
     """What may wait of the class in both queues together."""
 
 
@@ -258,7 +252,7 @@ def marks(queue: Model) -> bool:
 AnyManagedClass = CodelClass | FqCodelClass | PieClass | RedClass | ThresholdClass | DualPi2Class
 
 
-def aqm_spec(aqm: Codel | FqCodel | Pie | Red | Threshold | DualPi2, *at: str) -> core.Aqm:
+def aqm_spec(aqm: AnyAqm, *at: str) -> core.Aqm:
     """A management as the spec holds it; it stands `at` that place in the scenario."""
     match aqm:
         case Codel():
@@ -303,6 +297,7 @@ def aqm_spec(aqm: Codel | FqCodel | Pie | Red | Threshold | DualPi2, *at: str) -
                 k_min_bytes=aqm.k_min.bytes,
                 k_max_bytes=_k_max_bytes(aqm),
                 p_max=aqm.p_max,
+                when=aqm.when,
                 origin=_of_marks(at),
             )
         case DualPi2():
@@ -338,6 +333,7 @@ def marking_spec(marking: Marking, *at: str) -> core.Marking:
         k_min_bytes=marking.k_min.bytes,
         k_max_bytes=_k_max_bytes(marking),
         p_max=marking.p_max,
+        when=marking.when,
         origin=_of_marks(at),
     )
 

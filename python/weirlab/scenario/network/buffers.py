@@ -32,7 +32,7 @@ class Lossless(Model):
     """Room for what still comes over an input after its sender was asked to stop, for each class. Absent:
     what the link needs by its rate, its delay, the longest frame and response times."""
     xon_offset: Size = Size(3072)
-    """A sender may go on when no headroom is used and its queue is so much below its share."""
+    """A sender may resume when no headroom is used and its queue is this much below its share."""
 
 
 class IngressPool(Pool):
@@ -53,7 +53,7 @@ class EgressPool(Pool):
 
 
 class FlowControl(Model):
-    """Frames that ask neighbours to stop and to go on."""
+    """Frames that ask neighbours to stop and to resume."""
 
     stops: Literal["classes", "link"] = "classes"
     """`classes`: those that it names, priority flow control (PFC, IEEE 802.1Qbb); `link`: all data, PAUSE."""
@@ -73,14 +73,14 @@ class Watchdog(Model):
     """What a switch does about a class that a neighbour holds for too long at one of its ports."""
 
     detection: PositiveSpan = Span.from_s(0.2)
-    """A storm: for so long the class was held at each look, asked to stop in between and never to go on."""
+    """A storm: for this time each poll found the class held, with requests to stop and none to resume."""
     restoration: PositiveSpan | None = Span.from_s(0.4)
-    """A storm is over when nobody has asked for so long."""
+    """A storm is over when no flow-control frame has come for this time."""
     poll: PositiveSpan = Span.from_s(0.2)
     """Time between two looks; at most `detection` and `restoration`."""
     action: Literal["drop", "forward", "alert"] = "drop"
-    """`drop`: what waits of the class, and what comes, is dropped; `forward`: it is sent, whatever the
-    neighbour asks; `alert`: the storm is reported."""
+    """`drop`: frames of the class that wait or arrive are dropped; `forward`: they are sent in spite of the
+    neighbour; `alert`: the storm is reported."""
 
 
 class Buffer(Model):
@@ -94,7 +94,7 @@ class Buffer(Model):
         Named(),
         examples=[{"lossless": {"classes": [3], "lossless": {}}, "lossy": {"classes": [0], "size": "1 MB"}}],
     )
-    """How it is shared by input and class, by a name of your own. Absent: not at all; otherwise each
+    """How it is shared by input and class. Absent: it is not; otherwise each
     class of the traffic is in a pool."""
     egress: Named[EgressPool] = Field(Named(), examples=[{"lossy": {"classes": [0], "alpha": 1}}])
     """How it is shared by output and class. What is in no pool has no limit there."""

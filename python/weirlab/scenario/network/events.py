@@ -55,7 +55,7 @@ class BufferChange(Happening):
 
 
 class Hold(Happening):
-    """Traffic classes of which no frame begins."""
+    """Traffic classes that are held: no frame of them starts."""
 
     kind: Literal["hold"]
     at: PortSelector
@@ -65,8 +65,8 @@ class Hold(Happening):
 
 
 class Storm(Happening):
-    """A host that asks its switch to stop, again and again: a broken adapter, or one that takes nothing.
-    After `until` it asks no more, and what it has asked for runs out after 65535 quanta."""
+    """A host that asks its switch to stop, again and again, such as a broken adapter.
+    After `until` it asks no more, and its last request expires after 65535 quanta."""
 
     kind: Literal["storm"]
     at: PortSelector

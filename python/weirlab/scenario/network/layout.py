@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from weirlab import _core
-from weirlab import spec as core
+from weirlab import _core, spec as core
 from weirlab.scenario.file.problems import did_you_mean, listed
 from weirlab.scenario.network import (
     FRAMING_BYTES,

@@ -24,7 +24,7 @@ from weirlab.units import Rate, Size, Span
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
-    from weirlab.scenario.network.selecting import Where
+    from weirlab.spec import Where
 
 
 class Jitter(Model):
@@ -77,7 +77,7 @@ class Line(Model):
     steps: tuple[RateStep, ...] = ()
     """A rate that changes; the first step is at 0 s. Instead of `rate`."""
     repeat: PositiveSpan | None = None
-    """After which time the steps begin anew. Absent: the last rate stays."""
+    """After which time the steps start again. Absent: the last rate stays."""
     trace: Text | None = None
     """A file of times in ms at which 1504 B can leave (Mahimahi's format), repeated forever; relative to the
     scenario file. Instead of `rate`.
@@ -99,7 +99,7 @@ class Line(Model):
     jitter: Jitter | None = None
     """What is added to it at random."""
     loss: Fraction = 0.0
-    """Share of the frames that are lost, each for itself, before the queue."""
+    """Share of the frames that are lost independently, before the queue."""
     bursts: LossBursts | None = None
     """Losses in bursts. Instead of `loss`."""
     duplicate: Fraction = 0.0

@@ -8,8 +8,6 @@ from weirlab.scenario.file.problems import did_you_mean, listed
 from weirlab.scenario.network.layout import Layout, NoMatchError, bracket_hint, matches
 from weirlab.spec import Where
 
-__all__ = ["EntryFault", "Fault", "Where", "nodes_amiss", "ports_amiss", "traffic_amiss"]
-
 Fault = tuple[Where, str]
 """Where, and what is wrong."""
 

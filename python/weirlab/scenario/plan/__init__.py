@@ -20,40 +20,15 @@ from pydantic_core import CoreSchema, core_schema
 
 from weirlab.errors import UnitError
 from weirlab.fields.base import Model, Name, Named, OpenKinds, Text, TrafficSelector
-from weirlab.fields.values import (
-    Count,
-    Flag,
-    Fraction,
-    LoadRange,
-    Natural,
-    PositiveFrameRate,
-    PositiveSpan,
-)
+from weirlab.fields.values import Count, Flag, Fraction, LoadRange, Natural, PositiveFrameRate, PositiveSpan
 from weirlab.scenario.plan.conditions import Condition, as_condition
 from weirlab.scenario.plan.contest import Halving
 from weirlab.scenario.plan.design import AnyDesign, Optimise
-from weirlab.scenario.plan.levels import Factors, Level, label, thawed
+from weirlab.scenario.plan.levels import Factors, Level as Level, label, thawed
 from weirlab.scenario.plan.precision import Compare, Until
 from weirlab.scenario.plan.presets import PRESETS, Terms
 from weirlab.scenario.plan.strict import strictly
 from weirlab.units import Span
-
-__all__ = [
-    "Algorithm",
-    "AnyAlgorithm",
-    "Binary",
-    "Campaign",
-    "Goal",
-    "Level",
-    "Mdr",
-    "Mlr",
-    "Run",
-    "Search",
-    "Step",
-    "Study",
-    "TrialPlan",
-    "Weir",
-]
 
 
 class Run(Model):
@@ -88,8 +63,8 @@ class Goal(Model):
     duration_sum: PositiveSpan | None = None
     """Summed duration of the trials that decide about a load. Absent: one trial."""
     hint: PositiveFrameRate | None = None
-    """The rate that an earlier search found, summed over all flows: where this one begins. It saves time and
-    decides nothing, as every bound is measured anew. Algorithms `weir` and `mlr` only."""
+    """The rate that an earlier search found, summed over all flows: where this one starts. It saves time and
+    decides nothing: every bound is measured again. Algorithms `weir` and `mlr` only."""
 
     def terms(self, trial: TrialPlan) -> Terms:
         """What decides whether a load meets this goal, in trials of this plan."""

@@ -3,13 +3,14 @@ design for each of them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from weirlab.errors import InputError, Problem, ScenarioError, UnsupportedError
 from weirlab.scenario.model import Scenario
 from weirlab.scenario.plan import Study
-from weirlab.scenario.plan.design import Optimise, design_rows
+from weirlab.scenario.plan.design import LatinHypercube, Morris, Optimise, Sobol, design_rows
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ def possible(scenario: Scenario, check: Callable[[Scenario], object]) -> tuple[l
     """The points, and the combinations that cannot be; see ``combinations``. Of a design, the first point of
     each combination is checked."""
     study = _study(scenario)
+    refuse_unlisted(study, study.replicates)
     base = scenario.assign({"study": None})
     points: list[Point] = []
     left_out: list[Impossible] = []
@@ -95,6 +97,32 @@ def level_names(scenario: Scenario) -> list[dict[str, str]]:
         known = study.known(factors, levels)
         names += [factors | row for row in design_levels(study, place) if study.has_row(known, row)]
     return names
+
+
+_POINT_BYTES, _SEED_BYTES = 1000, 48
+"""Of memory, rounded up, that the list of runs takes for each point, and for each replicate of all points."""
+
+
+def refuse_unlisted(study: Study, replicates: int) -> None:
+    """Raise InputError where the mere list of the runs does not fit into memory."""
+    import psutil
+
+    match study.design:
+        case LatinHypercube(points=points):
+            rows = points
+        case Morris(trajectories=trajectories, parameters=parameters):
+            rows = trajectories * (len(parameters) + 1)
+        case Sobol(base=base, parameters=parameters):
+            rows = base * (len(parameters) + 2)
+        case _:
+            rows = 1
+    points = math.prod(map(len, study.factors.values())) * rows
+    needed, free = points * _POINT_BYTES + replicates * _SEED_BYTES, psutil.virtual_memory().available
+    if needed > free:
+        raise InputError(
+            f"{points * replicates:,} runs ({points:,} points of {replicates:,} replicates): their list "
+            f"alone takes {needed / 1e9:,.0f} GB of memory, but {free / 1e9:.0f} GB are free; ask for fewer"
+        )
 
 
 def design_levels(study: Study, combination: int) -> Iterator[dict[str, str]]:

@@ -6,12 +6,31 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from weirlab.fields.base import Model
+from weirlab.fields.base import Model, Named
 from weirlab.fields.values import Count, Fraction, PositiveSpan
+from weirlab.scenario.plan.precision import AnyBound, Bound
 from weirlab.units import Span
 
 MOST_PLACES = 100_000_000
 """Points times replicates of a contest at most: a runner keeps a byte for each."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What the mean of a measure may be."""
+
+    measure: str
+    sign: float
+    """1: at most; -1: at least."""
+    bound: Bound
+
+    def excess(self, mean: float) -> float:
+        """By what part of the bound a mean breaks it; by how much, where the bound is 0."""
+        over = self.sign * (mean - self.bound.amount)
+        return max(over, 0.0) / (abs(self.bound.amount) or 1.0)
+
+    def __str__(self) -> str:
+        return f"{self.measure} {'≤' if self.sign > 0 else '≥'} {self.bound.text}"
 
 
 class Contest(Model):
@@ -21,6 +40,10 @@ class Contest(Model):
     """Name of the measure that decides, by its mean over the replicates."""
     best: Literal["lowest", "highest"] = "lowest"
     """Which values are good."""
+    at_most: Named[AnyBound] = Named()
+    """What the means of other measures may be, by name. Points that keep this come before all others."""
+    at_least: Named[AnyBound] = Named()
+    """The same from below."""
     finalists: Count = 3
     """Points that are left at the end, and judged by new seeds."""
     verdict: Count = 20
@@ -30,6 +53,17 @@ class Contest(Model):
     def sign(self) -> float:
         """By which values are multiplied so that less is better."""
         return 1.0 if self.best == "lowest" else -1.0
+
+    @property
+    def limits(self) -> list[Limit]:
+        """All that `at_most` and `at_least` ask."""
+        sides = ((1.0, self.at_most), (-1.0, self.at_least))
+        return [Limit(name, sign, bound) for sign, bounds in sides for name, bound in bounds.items()]
+
+    @property
+    def measures(self) -> list[str]:
+        """All that decide."""
+        return [self.measure, *(limit.measure for limit in self.limits)]
 
 
 @dataclass(frozen=True)
@@ -53,7 +87,7 @@ class Halving(Contest):
     """Of the runs of the first stage. They grow to `run.duration`, and only then the replicates. Absent: all
     runs are whole."""
     apart: tuple[str, ...] = ()
-    """Factors of which each combination of levels has a contest of its own."""
+    """Factors, for each combination of whose levels there is a separate contest."""
 
     def rungs(self, points: int, replicates: int, whole: Span | None) -> list[Rung]:
         """The stages of a contest among so many points, whose last runs last `whole`.

@@ -122,11 +122,11 @@ class _Design(Model):
 
 
 class LatinHypercube(_Design):
-    """Points that fill the space: each of as many equal parts of each range is met once."""
+    """Points that fill the space: each range is cut into as many equal parts, and each part has one point."""
 
     kind: Literal["latin-hypercube"]
     points: Count
-    """Points for each combination of the factors; each combination has points of its own."""
+    """Points for each combination of the factors; each combination has different points."""
 
 
 class Morris(_Design):
@@ -134,7 +134,7 @@ class Morris(_Design):
 
     kind: Literal["morris"]
     trajectories: Count = 10
-    """Each has as many points as there are parameters, and one."""
+    """Each has one point more than there are parameters."""
 
 
 class Sobol(_Design):

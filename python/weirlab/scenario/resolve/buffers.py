@@ -25,12 +25,13 @@ def resolve_buffers(
     """`buffers` of the spec; a switch has the last one that names it. Raises NoMatchError."""
     last = buffered(scenario, layout)
     found: list[core.SwitchBuffer] = []
+    longest = longest_frame_of(traffic) or _LONGEST_BYTES
+    if any(group.messages is not None for group in traffic):
+        longest = max(longest, _LONGEST_BYTES)  # whatever else may be on the link
     for name, buffer in scenario.buffers.items():
         nodes = sorted(node for node, owner in last.items() if owner == name)
         if nodes:
-            found.append(
-                _buffer(buffer, nodes, longest_frame_of(traffic) or _LONGEST_BYTES, ("buffers", name))
-            )
+            found.append(_buffer(buffer, nodes, longest, ("buffers", name)))
     return found
 
 
@@ -54,6 +55,12 @@ def _frames(traffic: Sequence[core.Traffic]) -> Iterator[int]:
                     yield from (size for size, _ in parts)
         if group.tcp is not None:
             yield group.tcp.config.segment_bytes + _TCP_OVERHEAD_BYTES
+        if (each := group.messages) is not None:
+            telemetry = 0 if each.rdma is None else each.rdma.telemetry_bytes
+            if each.config is None:
+                yield each.packets.payload_bytes + each.packets.header_bytes + telemetry
+            else:
+                yield each.config.segment_bytes + _TCP_OVERHEAD_BYTES
 
 
 def _buffer(buffer: Buffer, nodes: list[int], longest: int, at: Where) -> core.SwitchBuffer:

@@ -27,6 +27,7 @@ from weirlab.scenario.traffic.chains import (
     ChainError,
     collective,
 )
+from weirlab.scenario.traffic.chakra import chakra_in
 from weirlab.scenario.traffic.flows import flows_of
 from weirlab.scenario.traffic.goal import goal_in
 from weirlab.scenario.traffic.messages import (
@@ -51,6 +52,7 @@ from weirlab.scenario.traffic.messages import (
     Program,
     PublishedSizes,
     RoundRobin,
+    Trace,
 )
 from weirlab.scenario.traffic.rapid import Rapid
 from weirlab.scenario.traffic.rdma import Rdma, Selective
@@ -115,6 +117,7 @@ def _rdma(traffic: Traffic, *at: str) -> core.RdmaConfig | None:
             most=credit.most,
             packets=credit.packets,
             share=credit.share,
+            oversubscription=credit.oversubscription,
             origin=At(*at, "credit"),
         ),
         origin=At(
@@ -153,13 +156,9 @@ def _arrivals(name: str, traffic: Traffic, layout: Layout, duration_ps: int, bes
         listed = with_files(lambda: flows_in(beside / source.file, hosts))
         kept = [(start + shift, *rest) for start, *rest in listed if start + shift < stop]
         return core.ArrivalsListed(list=kept, origin=origin)  # type: ignore[arg-type]
-    if isinstance(source, Collective | Program):
+    if isinstance(source, Collective | Program | Trace):
         ranks = _senders(traffic, layout)
-        chain = (
-            _collective(source, len(ranks))
-            if isinstance(source, Collective)
-            else _reading("source", "file")(lambda: goal_in(beside / source.file, len(ranks)))
-        )
+        chain = _chain(source, len(ranks), beside)
         tasks = chain.on(ranks)
         return core.ArrivalsChained(
             start_ps=traffic.start.ps, tasks=tasks, rounds=chain.rounds, origin=origin
@@ -171,8 +170,12 @@ def _arrivals(name: str, traffic: Traffic, layout: Layout, duration_ps: int, bes
     return core.ArrivalsDrawn(hosts=lists.all, sources=sources, sizes=sizes, origin=origin)
 
 
-def _collective(source: Collective, ranks: int) -> Chain:
-    """The tasks of a collective operation. Raises EntryFault."""
+def _chain(source: Collective | Program | Trace, ranks: int, beside: Path) -> Chain:
+    """The tasks of a job. Raises EntryFault."""
+    if isinstance(source, Program):
+        return _reading("source", "file")(lambda: goal_in(beside / source.file, ranks))
+    if isinstance(source, Trace):
+        return _reading("source", "file")(lambda: chakra_in(beside / source.file, ranks, source.algorithms))
     default: Algorithm = next(iter(ALGORITHMS[source.operation]))
     try:
         return collective(

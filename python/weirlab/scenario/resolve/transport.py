@@ -253,7 +253,7 @@ def _rapid(rapid: Rapid, link: Port | None, at: Where) -> core.CongestionControl
 
 
 def ecn_of(tcp: Tcp) -> core.EcnSupport:
-    """How the receiver tells of marks, as far as the sender is concerned."""
+    """How the receiver reports marks, as far as the sender is concerned."""
     return tcp.ecn or ECN.get(tcp.congestion_control.kind, "none")
 
 

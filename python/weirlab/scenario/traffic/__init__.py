@@ -10,73 +10,23 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from weirlab.errors import UnitError
+from weirlab.fields import values
 from weirlab.fields.base import BY_KIND, Model, Selector
-from weirlab.fields.values import (
-    AnyRate,
-    Count,
-    Flag,
-    Fraction,
-    Natural,
-    Number,
-    PositiveRate,
-    PositiveSize,
-    PositiveSpan,
-)
 from weirlab.scenario.traffic.controllers import AnyController
 from weirlab.scenario.traffic.messages import (
-    Carried,
-    Collective,
-    FlowTable,
-    Groups,
-    Local,
-    Matrix,
-    Messages,
-    Program,
+    Carried as Carried,
+    Collective as Collective,
+    FlowTable as FlowTable,
+    Groups as Groups,
+    Local as Local,
+    Matrix as Matrix,
+    Messages as Messages,
+    Program as Program,
+    Trace as Trace,
 )
 from weirlab.scenario.traffic.probing import Pathload, PbProbe
-from weirlab.scenario.traffic.rdma import Rdma
+from weirlab.scenario.traffic.rdma import Rdma as Rdma
 from weirlab.units import Frames, Size, Span
-
-__all__ = [
-    "IMIX",
-    "TCP_HEADERS_BYTES",
-    "UDP_HEADERS_BYTES",
-    "AnyPattern",
-    "AnySource",
-    "AnyTransport",
-    "Bernoulli",
-    "Bulk",
-    "Bursts",
-    "Carried",
-    "Collective",
-    "Constant",
-    "Departing",
-    "FlowTable",
-    "Groups",
-    "HostAdapter",
-    "Incast",
-    "Listed",
-    "Local",
-    "Matrix",
-    "Messages",
-    "OnOff",
-    "Pairs",
-    "Pathload",
-    "PbProbe",
-    "Permutation",
-    "Ping",
-    "Poisson",
-    "Program",
-    "Raw",
-    "Rdma",
-    "Requests",
-    "SplitMix64",
-    "Tcp",
-    "Timing",
-    "Traffic",
-    "Udp",
-    "Uniform",
-]
 
 UDP_HEADERS_BYTES = 46
 """What UDP over IPv4 over Ethernet adds to a payload: 14 B header and 4 B FCS, 20 B IPv4, 8 B UDP."""
@@ -92,7 +42,7 @@ class SplitMix64(Model):
     """Chance that does not depend on the run's seed, for workloads with published exact counts."""
 
     kind: Literal["splitmix64"]
-    first: Natural
+    first: values.Natural
     """Initial state of the first sender; the others have the following numbers."""
 
 
@@ -133,11 +83,11 @@ Mix = Annotated[
 class Departing(Model):
     """What the open-loop sources share: how much, and in frames of which size."""
 
-    load: Fraction | None = None
+    load: values.Fraction | None = None
     """Share of the sender's line rate, preamble and gap of the frames included. Either `load` or `rate`."""
-    rate: AnyRate | None = None
+    rate: values.AnyRate | None = None
     """Frames/s, or bit/s of the named size (frames, or payload). Either `load` or `rate`."""
-    frame_size: PositiveSize | None = None
+    frame_size: values.PositiveSize | None = None
     """Of all frames, with FCS, without preamble and gap. One of `frame_size`, `mix` and `payload`."""
     mix: Mix | None = None
     """Frame sizes with their weights, or `imix`: 64 B, 570 B and 1518 B as 28 : 16 : 4."""
@@ -169,9 +119,9 @@ class OnOff(Departing):
     """Constant gaps while on, silence while off, exponential times. `load` and `rate` are means over both."""
 
     kind: Literal["on-off"]
-    mean_on: PositiveSpan
+    mean_on: values.PositiveSpan
     """Mean length of an on period."""
-    mean_off: PositiveSpan
+    mean_off: values.PositiveSpan
     """Mean length of an off period."""
     starts: Literal["on", "chance"] = "on"
     """In an on period, or in either with the probability that it is in it at any time."""
@@ -182,8 +132,8 @@ class Bursts(Departing):
     them. Slots as with `bernoulli`."""
 
     kind: Literal["bursts"]
-    mean_burst: Number = 1.0
-    """Mean length of a burst in frames; 1: each frame by itself."""
+    mean_burst: values.Number = 1.0
+    """Mean length of a burst in frames; 1: single frames."""
     starts: Literal["between", "chance"] = "between"
     """Between two bursts, at the end of one; or with a burst or a gap under way, with the probability that it
     is so at any time."""
@@ -193,7 +143,7 @@ class Bulk(Model):
     """As much as the transport carries."""
 
     kind: Literal["bulk"]
-    size: PositiveSize | None = None
+    size: values.PositiveSize | None = None
     """All that each connection carries. Absent: as much as fits until it stops."""
     stop: Span | None = None
     """When the application ends; what it has written is still sent. Absent: at the end of the run."""
@@ -203,11 +153,11 @@ class Ping(Model):
     """Echo requests."""
 
     kind: Literal["ping"]
-    every: PositiveSpan
+    every: values.PositiveSpan
     """Time between requests."""
     payload: Size = Size(56)
     """Of each request."""
-    timeout: PositiveSpan = Span(20 * 10**12)
+    timeout: values.PositiveSpan = Span(20 * 10**12)
     """A reply that is later counts as lost."""
 
 
@@ -215,11 +165,11 @@ class Requests(Model):
     """Small HTTP requests, each on a new TCP connection; for campaigns over an emulated path."""
 
     kind: Literal["requests"]
-    every: PositiveSpan
+    every: values.PositiveSpan
     """Time between requests, whether they are answered or not."""
-    timeout: PositiveSpan = Span(20 * 10**12)
+    timeout: values.PositiveSpan = Span(20 * 10**12)
     """A request that is not answered by then counts as lost."""
-    tls: Flag | None = None
+    tls: values.Flag | None = None
     """Whether they are made over TLS 1.3, so that its handshake is measured, too. Needs openssl. Absent:
     no."""
 
@@ -229,11 +179,11 @@ class Stamp(Model):
     each direction; for campaigns over an emulated path."""
 
     kind: Literal["stamp"]
-    every: PositiveSpan
+    every: values.PositiveSpan
     """Time between packets."""
     payload: Size = Size(44)
     """Of each, 44 B at least."""
-    timeout: PositiveSpan = Span.from_s(2)
+    timeout: values.PositiveSpan = Span.from_s(2)
     """How long answers are waited for after the last packet."""
 
 
@@ -248,6 +198,7 @@ AnySource = Annotated[
     | FlowTable
     | Collective
     | Program
+    | Trace
     | Ping
     | Requests
     | Stamp
@@ -285,14 +236,14 @@ class ReadingPause(Model):
 
     start: Span
     """From the start of the run."""
-    stop: PositiveSpan
+    stop: values.PositiveSpan
     """Until then."""
 
 
 class Reading(Model):
     """A receiving application that reads slowly."""
 
-    rate: PositiveRate
+    rate: values.PositiveRate
     """Data, without headers, as a steady stream."""
     pauses: tuple[ReadingPause, ...] = ()
     """Times in which it does not read, one after the other."""
@@ -314,19 +265,19 @@ class Tcp(Model):
     lost_retransmissions: Literal["detect", "timeout"] | None = None
     """What finds a retransmission that is lost again. Absent: `timeout` with
     `rate-halving`, else `detect`."""
-    segment: PositiveSize = Size(1448)
+    segment: values.PositiveSize = Size(1448)
     """Payload of a full segment."""
-    initial_window: Count = 10
+    initial_window: values.Count = 10
     """Segments that may be sent before the first acknowledgement of data."""
-    window: PositiveSize = Size(16 << 20)
+    window: values.PositiveSize = Size(16 << 20)
     """Receive buffer: bound of the bytes in flight of each connection."""
-    window_scaling: Flag = True
+    window_scaling: values.Flag = True
     """Whether windows above 65 535 B can be advertised."""
-    send_buffer: PositiveSize | None = None
+    send_buffer: values.PositiveSize | None = None
     """What a bulk sender holds ready, and still sends after its end. Absent: nothing."""
-    sack: Flag = True
+    sack: values.Flag = True
     """Whether the receiver reports what arrived out of order."""
-    timestamps: Flag = True
+    timestamps: values.Flag = True
     """Whether segments carry time stamps, which cost 12 B."""
     ecn: Ecn | None = None
     """How the receiver reports marks: not at all (`none`, or false), by an echo until the window is reduced
@@ -334,20 +285,20 @@ class Tcp(Model):
     (`accurate`, RFC 9768). Absent: `dctcp` with DCTCP, `accurate` with Prague, else `none`."""
     receiver_ecn: Ecn | None = None
     """What the receiver can do of it; the ends agree on what both can. Absent: the same."""
-    accecn_option: Flag = True
+    accecn_option: values.Flag = True
     """Whether a receiver that counts also reports bytes in an option, too, which costs 8 B."""
-    delayed_ack: Count = 2
+    delayed_ack: values.Count = 2
     """Segments per acknowledgement."""
-    delayed_ack_timeout: PositiveSpan = Span(40 * 10**9)
+    delayed_ack_timeout: values.PositiveSpan = Span(40 * 10**9)
     """Longest time that an acknowledgement is held back."""
-    min_rto: PositiveSpan = Span(200 * 10**9)
+    min_rto: values.PositiveSpan = Span(200 * 10**9)
     """Least retransmission timeout."""
-    pacing: Flag = False
+    pacing: values.Flag = False
     """Whether Reno, CUBIC and DCTCP spread the segments of a window over a part of the round trip, as Linux
     does: a half while the window is below half of the threshold, later 1/1.2. BBR and Prague always pace."""
     reading: Reading | None = None
     """How the application at the receiver reads. Absent: everything at once."""
-    slow_start_after_idle: Flag = True
+    slow_start_after_idle: values.Flag = True
     """Whether the window of Reno or CUBIC shrinks to the initial one when nothing was sent for longer than
     the timeout (RFC 5681, section 4.1)."""
 
@@ -368,18 +319,18 @@ class Pairs(Model):
 
 
 class Permutation(Model):
-    """Each host to the one that stands `shift` places after it in the list, round about."""
+    """Each host to the one `shift` places after it in the list, cyclically."""
 
     kind: Literal["permutation"]
-    shift: Count | None = None
+    shift: values.Count | None = None
     """Absent: half of the number of hosts."""
 
 
 class Uniform(Model):
-    """Each frame to a receiver drawn anew, all alike."""
+    """Each frame to a random receiver, all with the same probability."""
 
     kind: Literal["uniform"]
-    own: Flag = False
+    own: values.Flag = False
     """Whether a sender that is among the receivers may draw itself."""
 
 
@@ -405,7 +356,7 @@ class Listed(Model):
 
     kind: Literal["list"]
     flows: tuple[FlowEnds, ...]
-    """As `sender->receiver`; a sender stands there once."""
+    """As `sender->receiver`; each sender occurs once."""
 
 
 AnyPattern = Annotated[Incast | Pairs | Permutation | Uniform | Listed | Groups | Local | Matrix, BY_KIND]
@@ -414,7 +365,7 @@ AnyPattern = Annotated[Incast | Pairs | Permutation | Uniform | Listed | Groups 
 class Timing(Model):
     """A paced sender whose timers are coarse, or late now and then."""
 
-    late: Fraction = 0.0
+    late: values.Fraction = 0.0
     """Share of the timers."""
     by: Span = Span(0)
     """Mean lateness of those; it is exponential."""
@@ -427,9 +378,9 @@ class HostAdapter(Model):
 
     queue: Frames | None = None
     """What waits in the sender's: while that is full, nothing is given to it. Absent: any amount."""
-    coalescing: PositiveSpan | None = None
-    """For how long the receiver's gathers frames, from the first one on, before it interrupts. Absent: not at
-    all."""
+    coalescing: values.PositiveSpan | None = None
+    """For how long the adapter of the receiver gathers frames, from the first one on, before it interrupts.
+    Absent: it does not."""
 
 
 class Traffic(Model):
@@ -442,17 +393,17 @@ class Traffic(Model):
     pattern: AnyPattern | None = None
     """Who sends to whom. Absent: `incast`, which needs a single receiver."""
     source: AnySource
-    """When frames are made, and how long they are; each sender is a source of its own."""
+    """When frames are generated, and how long they are; each sender is a separate source."""
     transport: AnyTransport = Raw(kind="raw")
     """What carries them."""
-    class_: Natural = Field(0, alias="class")
+    class_: values.Natural = Field(0, alias="class")
     """Traffic class of the frames, 0 to 7, those that come back to the senders included: which queue they
     join where a port has `kind: classes`."""
     start: Span = Span(0)
     """Nothing is sent before."""
     stop: Span | None = None
     """Nothing is sent then or later. Absent: the end of the run."""
-    streams: Count = 1
+    streams: values.Count = 1
     """Connections of each sender."""
     timing: Timing | None = None
     """Faults of the timers that hold the packets of a paced sender back. Absent: none."""

@@ -1,9 +1,10 @@
 """Messages that wait for each other: collective operations, as tasks for the simulator.
 
 A rank is a place in a list of hosts. A task is a message from one rank to another, or a computation of one;
-it begins its delay after all that it waits for is over.
+it begins its delay after all that it waits for is over. What has a root has it at the first rank.
 
-Source: NCCL tests, PERFORMANCE.md, "Bus bandwidth" (data that each rank sends at best).
+Source: NCCL tests, PERFORMANCE.md, "Bus bandwidth" (data that each rank sends at best). MPICH, src/mpi/coll
+(binomial trees).
 """
 
 from __future__ import annotations
@@ -11,10 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Literal
 
-Operation = Literal["all-reduce", "reduce-scatter", "all-gather", "all-to-all"]
-Algorithm = Literal["ring", "halving-doubling", "tree", "rounds", "direct"]
+Operation = Literal[
+    "all-reduce",
+    "reduce-scatter",
+    "all-gather",
+    "all-to-all",
+    "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
+]
+Algorithm = Literal["ring", "halving-doubling", "tree", "rounds", "direct", "binomial"]
 Task = tuple[int, int, int, int, Sequence[int]]
 """Sender, receiver, bytes, delay [ps], and the tasks before it that it waits for."""
 
@@ -51,10 +62,12 @@ class Chain:
 
 
 def share_at_best(operation: Operation, ranks: int) -> Fraction:
-    """Data that each rank has to send at best, as a share of the size: the factor of bus bandwidth.
+    """Data that the link of a rank has to carry at best, as a share of the size: the factor of bus bandwidth.
 
-    Source: NCCL tests, PERFORMANCE.md, "Bus bandwidth".
+    Source: NCCL tests, PERFORMANCE.md, "Bus bandwidth", and src/gather.cu.
     """
+    if operation in ("broadcast", "reduce"):
+        return Fraction(1)
     return Fraction(ranks - 1, ranks) * (2 if operation == "all-reduce" else 1)
 
 
@@ -70,7 +83,8 @@ def collective(
 ) -> Chain:
     """`iterations` times a computation of each rank and then the operation.
 
-    A rank computes again when it has received all of the iteration before. Raises ChainError.
+    A rank computes again when it has received all of the iteration before and, where there is a root, sent
+    all. Raises ChainError.
     """
     step = ALGORITHMS[operation].get(algorithm)
     if step is None:
@@ -81,7 +95,7 @@ def collective(
     if algorithm == "halving-doubling" and ranks & (ranks - 1):
         message = f"'halving-doubling' needs 2, 4, 8, ... ranks; write another one (got {ranks} hosts)"
         raise ChainError(message, "source", "algorithm")
-    least = max(ranks, 2 * pieces)
+    least = least_bytes(operation, ranks, pieces)
     if size < least:
         message = f"is cut into up to {least} parts, of 1 B at least (got {size} B)"
         raise ChainError(message, "source", "size")
@@ -94,9 +108,21 @@ def collective(
         step(chain, ranks, size, ready, pieces)
         received = [[] for _ in range(ranks)]
         for place, task in enumerate(chain.tasks[first:], start=first):
-            received[task[1]].append(place)
+            for rank in waiting_for(operation, *task[:2]):
+                received[rank].append(place)
         chain.rounds.append((len(chain.tasks), carried))
     return chain
+
+
+def waiting_for(operation: Operation, sender: int, receiver: int) -> Sequence[int]:
+    """The ranks for which an operation is not over before this message is: its receiver, and where there is
+    a root, its sender, too."""
+    return (sender, receiver) if operation in _ROOTED else (receiver,)
+
+
+def least_bytes(operation: Operation, ranks: int, pieces: int = 1) -> int:
+    """The smallest size: each part has 1 B."""
+    return pieces if operation in ("broadcast", "reduce") else max(ranks, 2 * pieces)
 
 
 def _parts(size: int, count: int) -> list[int]:
@@ -202,6 +228,60 @@ def _to_all(chain: Chain, ranks: int, size: int, ready: Sequence[int], *, in_rou
         last = [sent[(rank - distance) % ranks] for rank in range(ranks)]
 
 
+def _to_root(
+    chain: Chain, ranks: int, ready: Sequence[int], data: Callable[[int, int], int], *, up: bool
+) -> None:
+    """A binomial tree: the rank at distance 2^i sends to its parent what those from it on, below twice the
+    distance, have (`data` of two ends), the nearest first; or the parent to it, the farthest first. A rank
+    takes part in one message at a time.
+
+    Source: MPICH, bcast_intra_binomial.c, reduce_intra_binomial.c, gather_intra_binomial.c,
+    scatter_intra_binomial.c.
+    """
+    last = list(ready)
+    distances = [1 << i for i in range((ranks - 1).bit_length())]
+    for distance in distances if up else distances[::-1]:
+        for parent in range(0, ranks - distance, 2 * distance):
+            child = parent + distance
+            ends = (child, parent) if up else (parent, child)
+            size = data(child, min(child + distance, ranks))
+            last[parent] = last[child] = chain.send(*ends, size, [last[parent], last[child]])
+
+
+def _along(chain: Chain, ranks: Sequence[int], size: int, ready: Sequence[int], pieces: int) -> None:
+    """From the first of these ranks to the last over all between them, in `pieces` parts: each passes one on
+    when it has it, and the next has the one before."""
+    links = list(pairwise(ranks))
+    free = [[ready[a], ready[b]] for a, b in links]
+    for part in _parts(size, pieces):
+        here: list[int] = []
+        for link, (a, b) in enumerate(links):
+            here = free[link] = [chain.send(a, b, part, [*free[link], *here])]
+
+
+def _rooted(*, up: bool, whole: bool) -> Mapping[Algorithm, Step]:
+    """Operations to the first rank, or from it: of the whole array, or of a part of each rank."""
+
+    def tree(chain: Chain, ranks: int, size: int, ready: Sequence[int], _: int) -> None:
+        _to_root(
+            chain,
+            ranks,
+            ready,
+            lambda first, end: size if whole else sum(_parts(size, ranks)[first:end]),
+            up=up,
+        )
+
+    def ring(chain: Chain, ranks: int, size: int, ready: Sequence[int], pieces: int) -> None:
+        _along(chain, range(ranks)[:: -1 if up else 1], size, ready, pieces)
+
+    def direct(chain: Chain, ranks: int, size: int, ready: Sequence[int], _: int) -> None:
+        for rank, part in enumerate(_parts(size, ranks)[1:], start=1):
+            ends = (rank, 0) if up else (0, rank)
+            chain.send(*ends, part, [ready[0], ready[rank]])
+
+    return {"binomial": tree, "ring": ring} if whole else {"binomial": tree, "direct": direct}
+
+
 Step = Callable[[Chain, int, int, Sequence[int], int], object]
 """Adds one operation: chain, ranks, size, what each rank waits for before it begins, pieces."""
 ALGORITHMS: Mapping[Operation, Mapping[Algorithm, Step]] = {
@@ -228,5 +308,10 @@ ALGORITHMS: Mapping[Operation, Mapping[Algorithm, Step]] = {
         "rounds": lambda chain, n, size, ready, _: _to_all(chain, n, size, ready, in_rounds=True),
         "direct": lambda chain, n, size, ready, _: _to_all(chain, n, size, ready, in_rounds=False),
     },
+    "broadcast": _rooted(up=False, whole=True),
+    "reduce": _rooted(up=True, whole=True),
+    "gather": _rooted(up=True, whole=False),
+    "scatter": _rooted(up=False, whole=False),
 }
 """How each operation may be done; the first is the default."""
+_ROOTED = ("broadcast", "reduce", "gather", "scatter")

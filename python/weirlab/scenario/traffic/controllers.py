@@ -9,16 +9,8 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from weirlab import spec as core
+from weirlab.fields import values
 from weirlab.fields.base import BY_KIND, Model
-from weirlab.fields.values import (
-    Flag,
-    Natural,
-    Number,
-    PositiveFraction,
-    PositiveRate,
-    PositiveSize,
-    PositiveSpan,
-)
 from weirlab.scenario.traffic.rapid import Rapid
 from weirlab.spec import At, Where
 from weirlab.units import Rate, Size, Span
@@ -44,11 +36,11 @@ class Cubic(Model):
     """CUBIC (RFC 9438)."""
 
     kind: Literal["cubic"]
-    c: Number = 0.4
+    c: values.Number = 0.4
     """How fast the window grows [segments/s^3]."""
-    beta: Number | None = None
+    beta: values.Number | None = None
     """What is left of the window after a loss. Absent: `0.7`."""
-    fast_convergence: Flag = True
+    fast_convergence: values.Flag = True
     """Whether the plateau is lowered further while windows shrink."""
     slow_start: Literal["standard", "hystart++"] | None = None
     """What ends the first slow start: a loss or a mark, or round-trip times that grow, too (`hystart++`,
@@ -82,7 +74,7 @@ class Dctcp(Model):
     """DCTCP (RFC 8257): marks take half of their average share of the window."""
 
     kind: Literal["dctcp"]
-    gain: PositiveFraction | None = None
+    gain: values.PositiveFraction | None = None
     """g: weight of the last window of data in the average share of marks. Absent: `0.0625`."""
     slow_start: Literal["standard", "hystart++"] | None = None
     """What ends the first slow start, apart from marks and losses. Absent: `standard`."""
@@ -102,11 +94,11 @@ class Prague(Model):
     """
 
     kind: Literal["prague"]
-    gain: PositiveFraction | None = None
+    gain: values.PositiveFraction | None = None
     """g: weight of the last round in the average share of marks. Absent: `0.0625`."""
-    virtual_rtt: PositiveSpan = Span(25_000_000_000)
+    virtual_rtt: values.PositiveSpan = Span(25_000_000_000)
     """What a round trip counts as at least, once it is independent of round-trip times."""
-    transition: Natural = 500
+    transition: values.Natural = 500
     """Rounds after slow start from which on it is."""
     slow_start: Literal["standard", "hystart++"] | None = None
     """What ends the first slow start, apart from marks and losses. Absent: `standard`."""
@@ -128,27 +120,27 @@ class Swift(Model):
     """
 
     kind: Literal["swift"]
-    base_target: PositiveSpan = Span(20_000_000)
+    base_target: values.PositiveSpan = Span(20_000_000)
     """Target of the round-trip time of a connection without hops and with a large window."""
-    per_hop: PositiveSpan = Span(3_053_000)
+    per_hop: values.PositiveSpan = Span(3_053_000)
     """What each hop adds to it."""
-    hops: Natural = 0
+    hops: values.Natural = 0
     """Hops of the path, one way."""
-    additive: Number = 1.0
+    additive: values.Number = 1.0
     """Segments that the window grows by in a round-trip time."""
-    beta: PositiveFraction | None = None
+    beta: values.PositiveFraction | None = None
     """How much of the excess of the round-trip time over the target a decrease takes. Absent: `0.8`."""
-    max_decrease: PositiveFraction = 0.5
+    max_decrease: values.PositiveFraction = 0.5
     """The most that a decrease takes."""
-    scaling_range: PositiveSpan = Span(100_000_000)
+    scaling_range: values.PositiveSpan = Span(100_000_000)
     """What the target grows by for the smallest windows."""
-    scaling_least: Number = 0.1
+    scaling_least: values.Number = 0.1
     """Window, in segments, at and below which the target has grown by all of it; and that from which on by
     nothing.
     """
-    scaling_most: Number = 100.0
+    scaling_most: values.Number = 100.0
     """See the one before."""
-    reset_after: Natural = 5
+    reset_after: values.Natural = 5
     """Timeouts in a row from which on the window is the least."""
 
     def resolved(self, at: Where) -> core.CongestionControlSwift:
@@ -172,25 +164,25 @@ class Timely(Model):
     """TIMELY (Mittal 2015): the rate follows the gradient of the round-trip time."""
 
     kind: Literal["timely"]
-    line_rate: PositiveRate = Rate(10_000_000_000)
+    line_rate: values.PositiveRate = Rate(10_000_000_000)
     """Rate of a connection that starts, and the greatest."""
-    min_rate: PositiveRate = Rate(100_000_000)
+    min_rate: values.PositiveRate = Rate(100_000_000)
     """The least rate."""
-    t_low: PositiveSpan = Span(50_000_000)
+    t_low: values.PositiveSpan = Span(50_000_000)
     """Round-trip time below which the rate grows whatever the gradient."""
-    t_high: PositiveSpan = Span(500_000_000)
+    t_high: values.PositiveSpan = Span(500_000_000)
     """Round-trip time above which it falls whatever the gradient."""
-    min_rtt: PositiveSpan = Span(20_000_000)
+    min_rtt: values.PositiveSpan = Span(20_000_000)
     """The round-trip time of an idle path, by which gradients are divided."""
-    delta: PositiveRate = Rate(10_000_000)
+    delta: values.PositiveRate = Rate(10_000_000)
     """Step of an increase."""
-    gain: PositiveFraction | None = None
+    gain: values.PositiveFraction | None = None
     """Weight of the newest difference in the average of differences. Absent: `0.875`."""
-    beta: PositiveFraction | None = None
+    beta: values.PositiveFraction | None = None
     """How much of the gradient, or of the excess over `t_high`, a decrease takes. Absent: `0.8`."""
-    hai_after: Natural = 5
+    hai_after: values.Natural = 5
     """Increases in a row by the gradient after which steps are five times as long."""
-    completion: PositiveSize = Size(16_384)
+    completion: values.PositiveSize = Size(16_384)
     """Data between two updates of the rate: that of a completion."""
 
     def resolved(self, at: Where) -> core.CongestionControlTimely:
@@ -216,29 +208,29 @@ class DcqcnSender(Model):
     """
 
     kind: Literal["dcqcn-sender"]
-    gain: PositiveFraction | None = None
+    gain: values.PositiveFraction | None = None
     """g: weight of the newest notification in alpha. Absent: `0.00390625`."""
-    alpha_timer: PositiveSpan = Span(55_000_000)
+    alpha_timer: values.PositiveSpan = Span(55_000_000)
     """Time without a notification after which alpha decays; of adapters with timers, time between two
     updates of alpha.
     """
-    timers: Flag = False
+    timers: values.Flag = False
     """Whether timers cut the rate and update alpha, as in network adapters; else each notification does."""
-    cut_timer: PositiveSpan = Span(4_000_000)
+    cut_timer: values.PositiveSpan = Span(4_000_000)
     """Time between two cuts, with timers."""
-    notify_every: PositiveSpan = Span(50_000_000)
+    notify_every: values.PositiveSpan = Span(50_000_000)
     """Marks within this time after one that counted do not count. With timers 1 ps: all do."""
-    increase_timer: PositiveSpan = Span(55_000_000)
+    increase_timer: values.PositiveSpan = Span(55_000_000)
     """Time of a stage of the increase."""
-    byte_counter: PositiveSize = Size(10_000_000)
+    byte_counter: values.PositiveSize = Size(10_000_000)
     """Data of a stage of the increase."""
-    fast_recovery: Natural = 5
+    fast_recovery: values.Natural = 5
     """Stages of fast recovery."""
-    r_ai: PositiveRate = Rate(40_000_000)
+    r_ai: values.PositiveRate = Rate(40_000_000)
     """Step of the additive increase."""
-    r_hai: PositiveRate = Rate(400_000_000)
+    r_hai: values.PositiveRate = Rate(400_000_000)
     """Step of the hyper-active increase."""
-    min_rate: PositiveRate = Rate(100_000_000)
+    min_rate: values.PositiveRate = Rate(100_000_000)
     """The least rate."""
 
     def resolved(self, at: Where) -> core.CongestionControlDcqcnSender:
@@ -265,15 +257,15 @@ class Hpcc(Model):
     """
 
     kind: Literal["hpcc"]
-    eta: PositiveFraction = 0.95
+    eta: values.PositiveFraction = 0.95
     """Utilisation that is aimed at."""
-    max_stage: Natural = 5
+    max_stage: values.Natural = 5
     """Additive increases in a row after which the window follows the utilisation again; 0: it always does,
     as in the authors' simulations.
     """
-    w_ai: PositiveSize = Size(80)
+    w_ai: values.PositiveSize = Size(80)
     """What is added to the window at each change, W_AI."""
-    min_rate: PositiveRate = Rate(100_000_000)
+    min_rate: values.PositiveRate = Rate(100_000_000)
     """The least rate."""
 
     def resolved(self, at: Where) -> core.CongestionControlHpcc:
@@ -289,23 +281,23 @@ class Hpcc(Model):
 
 class Nscc(Model):
     """NSCC of Ultra Ethernet, as uet-htsim has it: the window follows delay and marks, and is measured
-    anew when much is lost; with `rdma`.
+    again when much is lost; with `rdma`.
     """
 
     kind: Literal["nscc"]
-    target: Number = 0.75
+    target: values.Number = 0.75
     """Delay that is aimed at, as a part of the round-trip time of the empty path: 0.75 where queues trim,
     1 where they drop.
     """
-    most: Number = 1.5
-    """The greatest window, and the first one, as a multiple of what the empty path holds."""
-    gamma: PositiveFraction = 0.8
+    most: values.Number = 1.5
+    """The greatest window, and the first one if none is given, as a multiple of what the empty path holds."""
+    gamma: values.PositiveFraction = 0.8
     """How much of the excess of the delay over the target a decrease takes."""
-    gate: Natural = 3
-    """The window is measured anew when less than the greatest window divided by 2 to this power arrives in
-    a period; see `Nscc`.
+    gate: values.Natural = 3
+    """The window is measured again when less than the greatest window divided by 2 to this power arrives
+    in a period; see `Nscc`.
     """
-    spares_last_hop: Flag = False
+    spares_last_hop: values.Flag = False
     """Whether packets that only the last queue on their way trimmed leave the window as it is, because a
     receiver's credit answers for them.
     """

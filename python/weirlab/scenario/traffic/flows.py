@@ -34,6 +34,7 @@ from weirlab.scenario.traffic import (
     Permutation,
     Poisson,
     Program,
+    Trace,
     Traffic,
     Uniform,
 )
@@ -63,7 +64,9 @@ class Flow:
 def flows_of(traffic: Traffic, layout: Layout) -> list[Flow]:
     """The flows of an entry of traffic, but for those of files and collective operations: none. Raises
     EntryFault."""
-    if isinstance(traffic.source, FlowTable | Collective | Program) or isinstance(traffic.pattern, Matrix):
+    if isinstance(traffic.source, FlowTable | Collective | Program | Trace) or isinstance(
+        traffic.pattern, Matrix
+    ):
         return []
     if isinstance(traffic.pattern, Listed):
         return _listed_flows(traffic, layout)
@@ -81,6 +84,9 @@ def flows_of(traffic: Traffic, layout: Layout) -> list[Flow]:
             return _permutation(senders, receivers, shift)
         case Uniform(own=own):
             return _uniform(senders, receivers, own=own, layout=layout)
+        case Groups() if len(receivers) == 1:
+            # The receiver may be among the senders: it is not drawn.
+            return _incast(traffic, senders, receivers, layout)
         case Groups() | Local():
             return _uniform(senders, receivers, own=False, layout=layout)
     raise AssertionError("a matrix names its hosts itself")

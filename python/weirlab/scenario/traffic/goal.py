@@ -10,11 +10,7 @@
     l1: recv 4096b from 0 tag 7
     }
 
-A computation takes its number of nanoseconds. The k-th send of a rank to another with a tag is received by
-the k-th matching receive there, in the order of the file. A receive is over when its message is delivered and
-what it requires is over. DEVIATION: a send is over when its message is delivered, whatever its length
-(rendezvous); computations of a rank do not wait for a free processor, whatever `cpu` says; a message has 1 B
-at least.
+A computation takes its number of nanoseconds. DEVIATION: whatever `cpu` says; see `programs` for the others.
 
 Source: Hoefler 2009, 2.
 """
@@ -22,13 +18,12 @@ Source: Hoefler 2009, 2.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
 from weirlab.errors import InputError
 from weirlab.scenario.traffic.chains import Chain
+from weirlab.scenario.traffic.programs import Node, Program
 from weirlab.scenario.traffic.tables import MAX_BYTES, fault
 
 _PS_PER_NS = 1000
@@ -43,45 +38,12 @@ _TASK = re.compile(
     r"(?:\s+(?:cpu|nic)\s+\d+)*"
 )
 _WAIT = re.compile(r"(?P<later>\w+)\s+(?P<kind>i?requires)\s+(?P<earlier>\w+)")
-Channel = tuple[int, int, int]
-"""Sender, receiver, tag."""
 _ENDS = {"send": "to", "recv": "from"}
-
-
-@dataclass
-class _Node:
-    """A task of a program before it has a place among all."""
-
-    rank: int
-    line: int
-    peer: int | None = None
-    """Who receives what it sends; None: it sends nothing."""
-    size: int = 0
-    delay_ps: int = 0
-    after: list[_Node] = field(default_factory=list)
-    start: _Node | None = None
-    """When it starts, if others wait for that."""
-    place: int = -1
-
-    def started(self) -> _Node:
-        """A task that is over when this one starts."""
-        if self.start is None:
-            self.start = _Node(self.rank, self.line, after=self.after)
-            self.after = [self.start]
-        return self.start
 
 
 def goal_in(path: Path, hosts: int) -> Chain:
     """The tasks in a file, which has as many ranks as there are hosts, or fewer. Raises InputError."""
-    nodes = _read(path, hosts)
-    chain = Chain()
-    for node in _in_order(path, nodes):
-        after = [earlier.place for earlier in node.after]
-        if node.peer is None or node.peer == node.rank:
-            node.place = chain.compute(node.rank, node.delay_ps, after)
-        else:
-            node.place = chain.send(node.rank, node.peer, max(1, node.size), after)
-    return chain
+    return _read(path, hosts).chain(path)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -93,8 +55,11 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 bare = re.split(r"//|#", text, maxsplit=1)[0].strip()
                 if bare:
                     yield line, bare
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        message = "is not text: give the schedule from which 'txt2bin' made it"
+        raise InputError(f"{path}: cannot be read: {message} ({error})") from None
 
 
 class _Reader:
@@ -103,15 +68,14 @@ class _Reader:
     def __init__(self, path: Path, hosts: int) -> None:
         self.path, self.hosts = path, hosts
         self.line = 0
-        self.nodes: list[_Node] = []
+        self.program = Program(
+            lambda node, message: fault(path, node.number, 1, message), lambda node: f"line {node.number}"
+        )
         self.ranks: int | None = None
         self.rank: int | None = None
         """Whose block is open."""
         self._seen: set[int] = set()
-        self._labels: dict[str, _Node] = {}
-        # By sender, receiver and tag.
-        self.sends: dict[Channel, list[_Node]] = defaultdict(list)
-        self.receives: dict[Channel, list[_Node]] = defaultdict(list)
+        self._labels: dict[str, Node] = {}
 
     def fault(self, message: str) -> InputError:
         """At the line that was read last."""
@@ -154,8 +118,8 @@ class _Reader:
         assert self.ranks is not None
         if found["label"] in self._labels:
             raise self.fault(f"rank {self.rank} has a task '{found['label']}' already")
-        node = self._labels[found["label"]] = _Node(self.rank, self.line)
-        self.nodes.append(node)
+        node = self._labels[found["label"]] = Node(self.rank, self.line)
+        self.program.nodes.append(node)
         if found["calc"]:
             node.delay_ps = int(found["ns"]) * _PS_PER_NS
             return
@@ -163,11 +127,8 @@ class _Reader:
         if _ENDS[found["way"]] != found["end"] or peer >= self.ranks:
             message = f"write 'send Nb to R' and 'recv Nb from R', R below {self.ranks}"
             raise self.fault(f"{message} (got '{found[0]}')")
-        if found["way"] == "send":
-            node.peer, node.size = peer, int(found["bytes"])
-            self.sends[self.rank, peer, tag].append(node)
-        else:
-            self.receives[peer, self.rank, tag].append(node)
+        add = self.program.send if found["way"] == "send" else self.program.receive
+        add(node, peer, int(found["bytes"]), tag)
 
     def _wait(self, found: re.Match[str]) -> None:
         for label in (found["later"], found["earlier"]):
@@ -181,54 +142,12 @@ class _Reader:
     _INSIDE = ((_TASK, _task), (_WAIT, _wait))
 
 
-def _read(path: Path, hosts: int) -> list[_Node]:
-    """All tasks, with what they wait for."""
-    program = _Reader(path, hosts)
+def _read(path: Path, hosts: int) -> Program:
+    """All tasks, with what they require."""
+    reader = _Reader(path, hosts)
     for line, text in _lines(path):
-        program.read(line, text)
-    if program.ranks is None or program.rank is not None:
-        missing = "'num_ranks N'" if program.ranks is None else "'}'"
-        raise program.fault(f"ends too early: {missing} is missing")
-    _match(path, program.sends, program.receives)
-    return program.nodes
-
-
-def _match(
-    path: Path,
-    sends: Mapping[Channel, Sequence[_Node]],
-    receives: Mapping[Channel, Sequence[_Node]],
-) -> None:
-    """Let each receive wait for its message. Raises InputError where there is none."""
-    for key in sorted({*sends, *receives}):
-        sent, received = sends.get(key, []), receives.get(key, [])
-        for message, node in zip(sent, received, strict=False):
-            node.after.append(message)
-        count = min(len(sent), len(received))
-        for lonely, missing in ((sent[count:], "receives"), (received[count:], "sends")):
-            if lonely:
-                who = key[1] if missing == "receives" else key[0]
-                message_text = f"rank {who} never {missing} it (tag {key[2]})"
-                raise fault(path, lonely[0].line, 1, message_text)
-
-
-def _in_order(path: Path, nodes: Iterable[_Node]) -> Iterator[_Node]:
-    """Each task behind those that it waits for. Raises InputError for tasks that wait for each other."""
-    done: set[int] = set()
-    for root in nodes:
-        waiting: list[tuple[_Node, Iterator[_Node]]] = [(root, iter(root.after))]
-        under_way = {id(root)}
-        if id(root) in done:
-            continue
-        while waiting:
-            node, rest = waiting[-1]
-            before = next((each for each in rest if id(each) not in done), None)
-            if before is None:
-                waiting.pop()
-                under_way.discard(id(node))
-                done.add(id(node))
-                yield node
-            elif id(before) in under_way:
-                raise fault(path, before.line, 1, "waits for itself, over what it requires or receives")
-            else:
-                under_way.add(id(before))
-                waiting.append((before, iter(before.after)))
+        reader.read(line, text)
+    if reader.ranks is None or reader.rank is not None:
+        missing = "'num_ranks N'" if reader.ranks is None else "'}'"
+        raise reader.fault(f"ends too early: {missing} is missing")
+    return reader.program

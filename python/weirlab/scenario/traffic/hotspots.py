@@ -35,7 +35,7 @@ class OutputGenerated(Hotspot):
     service: PositiveFraction | None = None
     """What it serves, as a share of the line rate. Absent: follows from `severity`."""
     sources: Selector | None = None
-    """Hosts that send to it at all; the others spread their uniform traffic over the rest, all through the
+    """Hosts that send to it; the others spread their uniform traffic over the rest, all through the
     run. Absent: those of `degree`, or all."""
 
 
@@ -59,11 +59,10 @@ class InputGenerated(Hotspot):
     """Whether the host at the hotspot may be among the hosts of `degree`."""
     mean_burst: Number | None = None
     """Mean burst of the hot traffic, in frames, geometric. Absent: that of the first other traffic that comes
-    in bursts, or 1: each frame by itself."""
+    in bursts, or 1: single frames."""
     starts: Literal["between", "chance"] | None = None
-    """How the hot traffic begins: between two bursts, or with a burst or a gap under way, with the
-    probability that it is so at any time. Absent: as the first other traffic that comes in bursts, or
-    `between`."""
+    """How the hot traffic starts: between two bursts, or as at a random time, in a burst or a gap. Absent: as
+    the first other traffic that comes in bursts, or `between`."""
     frame_size: PositiveSize | None = None
     """Of the hot traffic. Absent: that of the first other traffic."""
     background: Literal["stops", "continues"] = "stops"

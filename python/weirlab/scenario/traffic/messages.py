@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
+from pydantic import Field
+
 from weirlab.fields.base import BY_KIND, Model, Text
 from weirlab.fields.values import Count, Flag, Fraction, Number, PositiveFraction, PositiveSize, PositiveSpan
+from weirlab.scenario.traffic.chains import Algorithm, Operation
 from weirlab.units import Size, Span
 
 PUBLISHED = Path(__file__).parent / "sizes"
@@ -22,7 +25,7 @@ class PerFlow(Model):
 
 
 class PerFrame(Model):
-    """Each frame by chance."""
+    """A random one for each frame."""
 
     kind: Literal["random"]
     weighted: Flag = False
@@ -36,7 +39,7 @@ class RoundRobin(Model):
 
 
 class LeastQueue(Model):
-    """Each frame by the port where it would start to leave first; of several one by chance."""
+    """For each frame the port where it would start to leave first; of several a random one."""
 
     kind: Literal["least-queue"]
 
@@ -111,7 +114,7 @@ class LognormalGaps(Model):
 
 
 class BurstyGaps(Model):
-    """Exponential gaps with one of two means, drawn anew for each (hyperexponential, balanced means)."""
+    """Exponential gaps with one of two means, chosen for each gap (hyperexponential, balanced means)."""
 
     kind: Literal["bursty"]
     variation: Number
@@ -147,7 +150,7 @@ class Carried(Model):
 
 
 class Messages(Carried):
-    """Messages that come by chance, each sender a source of its own; over tcp or rdma, or as raw frames."""
+    """Messages at random times, each sender a separate source; over tcp or rdma, or as raw frames."""
 
     kind: Literal["messages"]
     sizes: AnySizes
@@ -168,21 +171,22 @@ class Collective(Carried):
     wait for each other. It is repeated `iterations` times, each after a computation of every rank."""
 
     kind: Literal["collective"]
-    operation: Literal["all-reduce", "reduce-scatter", "all-gather", "all-to-all"]
-    """What is done."""
-    algorithm: Literal["ring", "halving-doubling", "tree", "rounds", "direct"] | None = None
+    operation: Operation
+    """What is done. The root of broadcast, reduce, gather and scatter is the first host in `from`."""
+    algorithm: Algorithm | None = None
     """How. `ring`, `halving-doubling` (2, 4, 8, ... ranks) and, of all-reduce, `tree` (two binary trees);
-    of all-to-all `rounds` (to the i-th next rank in round i) and `direct` (all at once). Absent: `ring`, or
-    `rounds`."""
+    of all-to-all `rounds` (to the i-th next rank in round i) and `direct` (all at once); of broadcast and
+    reduce `binomial` (a tree) and `ring` (from rank to rank); of gather and scatter `binomial` and `direct`.
+    Absent: `ring`, `rounds`, or `binomial`."""
     size: PositiveSize
-    """The whole array: of all-reduce and all-to-all what each rank has, of reduce-scatter and all-gather what
+    """The whole array: of all-reduce, all-to-all, broadcast and reduce what a rank has, of the others what
     all have together."""
     iterations: Count = 1
     """How often."""
     compute: Span = Span(0)
     """Time for which each rank computes before it takes part."""
     pieces: Count = 1
-    """Parts that pass a `tree` one behind the other."""
+    """Parts that pass a `tree`, or the `ring` of broadcast and reduce, one behind the other."""
 
 
 class Program(Carried):
@@ -191,6 +195,45 @@ class Program(Carried):
     kind: Literal["goal"]
     file: Text
     """A schedule in GOAL, as text. Relative to the scenario file."""
+
+
+class Algorithms(Model):
+    """How the collective operations of a trace are done."""
+
+    all_reduce: Literal["ring", "halving-doubling", "tree"] = Field("ring", alias="all-reduce")
+    """See `collective`."""
+    reduce_scatter: Literal["ring", "halving-doubling"] = Field("ring", alias="reduce-scatter")
+    """See `collective`."""
+    all_gather: Literal["ring", "halving-doubling"] = Field("ring", alias="all-gather")
+    """See `collective`."""
+    all_to_all: Literal["rounds", "direct"] = Field("rounds", alias="all-to-all")
+    """See `collective`."""
+    broadcast: Literal["binomial", "ring"] = "binomial"
+    """See `collective`."""
+    reduce: Literal["binomial", "ring"] = "binomial"
+    """See `collective`."""
+    gather: Literal["binomial", "direct"] = "binomial"
+    """See `collective`."""
+    scatter: Literal["binomial", "direct"] = "binomial"
+    """See `collective`."""
+    pieces: Count = 1
+    """See `collective`."""
+
+    def of(self, operation: Operation) -> Algorithm:
+        """How this one is done."""
+        return getattr(self, operation.replace("-", "_"))  # type: ignore[no-any-return]
+
+
+class Trace(Carried):
+    """Messages and computations in Chakra execution traces; its ranks are the hosts in `from`, in their
+    order."""
+
+    kind: Literal["chakra"]
+    file: Text
+    """The traces of all ranks, with `*` for the rank in the name: `job.*.et` for `job.0.et`, `job.1.et`, ...
+    Relative to the scenario file."""
+    algorithms: Algorithms = Algorithms()
+    """How collective operations are done, which a trace leaves to the library."""
 
 
 class FlowTable(Carried):
@@ -209,13 +252,13 @@ class Groups(Model):
 
     kind: Literal["groups"]
     senders: Count
-    """How many of the senders send to each receiver: different ones, drawn anew; none to itself."""
+    """How many of the senders send to each receiver: different ones, drawn for each event; none to itself."""
     receivers: Count = 1
-    """How many of the receivers receive: different ones, drawn anew."""
+    """How many of the receivers receive: different ones, drawn for each event."""
 
 
 class Local(Model):
-    """Each message to a receiver drawn anew: some stay below the sender's switch."""
+    """Each message to a random receiver: some stay below the sender's switch."""
 
     kind: Literal["local"]
     share: PositiveFraction
@@ -223,7 +266,7 @@ class Local(Model):
 
 
 class Matrix(Model):
-    """Each message to a receiver drawn anew, with weights from a file."""
+    """Each message to a random receiver, with weights from a file."""
 
     kind: Literal["matrix"]
     file: Text

@@ -15,7 +15,7 @@ class Probing(Model):
     payload: PositiveSize = Size(1472)
     """Of the longest packets; the frame is 46 B longer."""
     measurements: Count | None = None
-    """How many follow each other. Absent: as many as there is time for."""
+    """How many measurements are made. Absent: as many as time allows."""
 
 
 class Pathload(Probing):

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from weirlab.fields import values
 from weirlab.fields.base import BY_KIND, Model
-from weirlab.fields.values import (
-    Count,
-    Flag,
-    Fraction,
-    Number,
-    PositiveFraction,
-    PositiveRate,
-    PositiveSpan,
-)
 from weirlab.units import Rate, Span
 
 
@@ -23,23 +15,23 @@ class GapEstimator(Model):
     kind: Literal["gap"]
     epsilon: Span
     """Growth of a gap that counts as congestion."""
-    excursion: Count = 4
+    excursion: values.Count = 4
     """Gaps in a row that must grow."""
-    sum: Count = 1
+    sum: values.Count = 1
     """Gaps that are added up before they are compared."""
-    scheduled: Flag = False
-    """Whether the rate is the one that was asked for, and not the one at which packets left."""
+    scheduled: values.Flag = False
+    """Whether the rate is the requested one, and not the one at which packets left."""
 
 
 class SmoothEstimator(Model):
     """The rate before the run of smoothed gaps that grow up to the end of the stream."""
 
     kind: Literal["smooth"]
-    weight: Fraction = 0.875
+    weight: values.Fraction = 0.875
     """Of what came before, in the exponential mean."""
     epsilon: Span = Span(10**6)
     """Growth of a gap that counts as congestion."""
-    excursion: Count = 4
+    excursion: values.Count = 4
     """Gaps in a row that must grow."""
 
 
@@ -47,9 +39,9 @@ class ChirpEstimator(Model):
     """Excursions of the queueing delay, weighted by their time (pathChirp)."""
 
     kind: Literal["chirp"]
-    factor: Number = 1.5
+    factor: values.Number = 1.5
     """An excursion ends when the delay has fallen to this part of its maximum."""
-    excursion: Count = 5
+    excursion: values.Count = 5
     """Packets of an excursion that counts."""
 
 
@@ -59,7 +51,7 @@ class TrendEstimator(Model):
     kind: Literal["trend"]
     tolerance: Span = Span(15 * 10**6)
     """Delays that differ by less are the same."""
-    tolerance_gaps: Number = 1.5
+    tolerance_gaps: values.Number = 1.5
     """The same as a multiple of the shortest gap; the larger one counts."""
 
 
@@ -68,7 +60,7 @@ class FluidEstimator(Model):
     they were: least squares over all of them."""
 
     kind: Literal["fluid"]
-    bottleneck: PositiveRate | None = None
+    bottleneck: values.PositiveRate | None = None
     """Rate of the narrowest link of the path. Absent: that of the sender's own link."""
 
 
@@ -97,7 +89,7 @@ class Batches(Model):
     """Of packets that arrive almost at once only the last one is kept: it was held the least."""
 
     kind: Literal["batches"]
-    within: PositiveSpan
+    within: values.PositiveSpan
     """What is almost at once: less than the time of a packet on the narrowest link of the way."""
 
 
@@ -107,11 +99,11 @@ AnyDenoising = Annotated[NoDenoising | Spikes | Batches, BY_KIND]
 class Backlog(Model):
     """A queue that the sender keeps at the bottleneck, so that this never runs dry."""
 
-    target: PositiveSpan
+    target: values.PositiveSpan
     """Queueing delay that is aimed at."""
-    within: PositiveSpan
+    within: values.PositiveSpan
     """What differs from it is to be made up for in this time."""
-    elasticity: Number = 0.0
+    elasticity: values.Number = 0.0
     """The target grows by (greatest rate / own rate) to this power, so that senders that share a queue come
     to the same rate. 0: it is the same for all."""
 
@@ -121,13 +113,13 @@ class Rapid(Model):
     and Kaur, INFOCOM 2009)."""
 
     kind: Literal["rapid"]
-    n: Count
+    n: values.Count
     """Packets of a stream."""
-    rho: Number
+    rho: values.Number
     """The highest rate of a stream, as a multiple of its lowest one."""
-    rates: Count | None = None
+    rates: values.Count | None = None
     """Number of rates, each for as many packets. Absent: each packet has its own."""
-    clip: Flag = True
+    clip: values.Flag = True
     """Whether no rate exceeds the line rate; the others are lowered so that the mean stays."""
     schedule: Literal["absolute", "resync"] = "absolute"
     """The next packet is due a gap after the last one was due (`absolute`), or was sent (`resync`)."""
@@ -135,23 +127,23 @@ class Rapid(Model):
     """How the available bandwidth is estimated from the gaps."""
     denoising: AnyDenoising = NoDenoising(kind="none")
     """What is done about arrivals that the receiver has gathered."""
-    tau: PositiveSpan = Span(200 * 10**9)
+    tau: values.PositiveSpan = Span(200 * 10**9)
     """Time constant of growth."""
-    eta: Number = 3.0
+    eta: values.Number = 3.0
     """A shortfall is taken by 1 / eta with each stream."""
-    beta: PositiveFraction = 0.5
+    beta: values.PositiveFraction = 0.5
     """What is left of the rate after a loss."""
-    initial_rate: PositiveRate = Rate(8_000_000)
+    initial_rate: values.PositiveRate = Rate(8_000_000)
     """Mean rate at the start, preamble and gap of the frames included, as all rates here."""
-    least_rate: PositiveRate = Rate(1_000_000)
+    least_rate: values.PositiveRate = Rate(1_000_000)
     """Bound of the mean rate."""
-    most_rate: PositiveRate | None = None
+    most_rate: values.PositiveRate | None = None
     """Bound of the mean rate and of the estimates. Absent: the line rate."""
-    start: Count | None = None
+    start: values.Count | None = None
     """Packets of the streams of a start in which the rate doubles. Absent: it grows like later."""
     backlog: Backlog | None = None
     """The queue to keep. Absent: none is looked at."""
-    repair_rate: PositiveRate | None = None
+    repair_rate: values.PositiveRate | None = None
     """Rate of frames while losses are repaired. Absent: as the window lets them."""
-    stamps: PositiveSpan = Span(1_000)
+    stamps: values.PositiveSpan = Span(1_000)
     """Unit in which the receiver reports arrival times."""

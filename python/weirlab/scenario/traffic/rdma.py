@@ -56,10 +56,13 @@ class ReceiverCredit(Model):
     """Whether the first answer or credit takes away what is left of that."""
     most: Number = 1.5
     """What a sender may ask for ahead, as such a multiple."""
-    packets: Count = 4
-    """Packets of credit that are given at a time."""
+    packets: Number = 4
+    """Packets of credit that are given at a time; a part of one counts, too."""
     share: PositiveFraction = 0.99
     """Share of the receiver's line rate at which it gives credit to all senders together."""
+    oversubscription: Number | None = None
+    """How many times as much hosts may send as the network above them carries: the share follows marks and
+    cuts there, down to 0.9 over this. Absent: it stays."""
 
 
 class Answers(Model):
@@ -89,7 +92,8 @@ class Rdma(Model):
     window: PositiveSize | None = None
     """Most data in flight. Absent: as the congestion control says."""
     initial_window: PositiveSize | None = None
-    """First window of a congestion control of TCP. Absent: what the empty path holds."""
+    """First window of `nscc`, or of a congestion control of TCP. Absent: the greatest of `nscc`; what the
+    empty path holds."""
     round_trip: PositiveSpan | None = None
     """Round-trip time of the empty path that congestion controls assume. Absent: that of each sender and
     its receiver, for a full packet and its answer."""

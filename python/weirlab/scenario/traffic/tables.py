@@ -215,7 +215,9 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             for cells in reader:
                 if cells and not cells[0].startswith("#"):
                     yield reader.line_num, [cell.strip() for cell in cells]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not text: write CSV in UTF-8 ({error})") from error
+    except (OSError, csv.Error) as error:
         raise InputError(f"{path}: {error}") from error
 
 

@@ -29,7 +29,7 @@ ETHERNET_BYTES = 38
 Source: IEEE 802.3, clause 3.1.1 and 4.4.2
 """
 _CORE_HEADERS_BYTES = 70
-"""What the core takes a segment's frame to have beside its payload; an IPv4 packet of ours has as much."""
+"""What the core takes a segment's frame to have besides its payload; an IPv4 packet of ours has as much."""
 _MORE_OF_IPV6_BYTES = 20
 Plain = dict[str, Any]
 """A transport as files write it."""

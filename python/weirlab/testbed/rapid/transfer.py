@@ -1,4 +1,7 @@
-"""A live transfer: what is asked of the compiled core, and what became of it as tables and numbers."""
+"""A live transfer: what is asked of the compiled core, and what became of it as tables and numbers.
+
+One file: both ends of a transfer, and what is kept of it.
+"""
 
 from __future__ import annotations
 
@@ -166,7 +169,7 @@ class Transfer:
         return tuple(found)
 
     def findings(self) -> list[Finding]:
-        """What the streams tell of the sender, judged as those of simulated ones. What the network dropped
+        """What the streams show of the sender, judged as those of simulated ones. What the network dropped
         is not known here."""
         streams = self.tables["streams"].with_columns(
             (pl.col(f"{name}_s") * 1e12).round().cast(pl.Int64).alias(f"{now}_ps")

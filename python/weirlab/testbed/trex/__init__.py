@@ -4,8 +4,6 @@
 calls names, `counters` reads what can be believed, `stretch` sends, `testbed` makes trials of it.
 """
 
-from weirlab.testbed.trex.settings import TrexSettings, settings_of
-from weirlab.testbed.trex.streams import FrameMix
-from weirlab.testbed.trex.testbed import TrexTestbed, opened, refusals
-
-__all__ = ["FrameMix", "TrexSettings", "TrexTestbed", "opened", "refusals", "settings_of"]
+from weirlab.testbed.trex.settings import TrexSettings as TrexSettings
+from weirlab.testbed.trex.streams import FrameMix as FrameMix
+from weirlab.testbed.trex.testbed import TrexTestbed as TrexTestbed, opened as opened, refusals as refusals

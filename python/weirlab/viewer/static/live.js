@@ -246,6 +246,7 @@
     events = new EventSource(live.dataset.events);
     events.addEventListener("result", ask);
     events.addEventListener("open", ask);
+    events.addEventListener("beat", ask); // the time goes on where nothing else does
     events.addEventListener("error", () => { by("connection").textContent = "Not up to date: 'weir view' does not answer."; });
   };
   document.addEventListener("visibilitychange", listen);

@@ -75,7 +75,7 @@ const GROWTH: f64 = 1.25;
 const ROUNDS: u32 = 3;
 
 impl FullPipe {
-    /// Begins anew, from `rate`.
+    /// Starts again, from `rate`.
     pub(super) fn reset(&mut self, rate: Rate) {
         (self.is_reached_now, self.rate, self.rounds) = (false, rate, 0);
     }

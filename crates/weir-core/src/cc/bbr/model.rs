@@ -244,7 +244,7 @@ impl Model {
         aggregation.extra.update(self.round.count, extra, length);
     }
 
-    /// After a pause, acknowledgements are looked at anew.
+    /// After a pause, acknowledgements are looked at again.
     pub(super) fn restart_aggregation(&mut self, now: Time) {
         self.aggregation.since = now;
     }

@@ -2,7 +2,6 @@ use super::*;
 use crate::ethernet::bcn;
 use crate::host::clock::{Picoseconds, Slots};
 use crate::rng::Seed;
-use crate::spec::Limit;
 use crate::spec::control::{BackOff, BcnReactionPoint, Limiter as Spec, Meanwhile, Restart, Stop, StopReset};
 use crate::units::Span;
 
@@ -53,13 +52,7 @@ fn reaction_point() -> BcnReactionPoint {
             meanwhile: Meanwhile::Ignore,
             reset: StopReset::Never,
         },
-        limiter: Spec {
-            queue: Limit::Unlimited,
-            fifo_frames: 0,
-            pacing_jitter: 0.0,
-            initial_credit: None,
-            most_credit: None,
-        },
+        limiter: Spec::default(),
     }
 }
 

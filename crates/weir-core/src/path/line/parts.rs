@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::super::spec::{CrossSpec, DelaySteps, JitterSpec, LineSpec, RateSpec};
 use crate::rng::Stream;
-use crate::spec::{Destination, Source, Stream as StreamSpec};
+use crate::spec::Source;
 use crate::traffic::Emissions;
 use crate::units::{Rate, Span, Time};
 
@@ -161,15 +161,7 @@ pub(super) struct Cross {
 
 impl Cross {
     pub(super) fn new(spec: &CrossSpec, stream: Stream) -> Cross {
-        let source = Source {
-            from: 0,
-            to: Destination::Node(1),
-            start_ps: Time::ZERO,
-            stop_ps: Time::NEVER,
-            departures: spec.departures.clone(),
-            frame_size: spec.frame_size.clone(),
-            stream: StreamSpec::Named,
-        };
+        let source = Source::between(0, 1, spec.departures.clone(), spec.frame_size.clone());
         Cross { emissions: Emissions::new(&source, stream), lane: u64::from(spec.lane) }
     }
 }

@@ -16,7 +16,7 @@ use crate::units::Time;
 #[derive(Clone, Debug)]
 pub(super) struct FqCodel<H> {
     quantum: i64,
-    /// What the hash depends on beside the flow.
+    /// What the hash depends on besides the flow.
     perturbation: u64,
     flows: Vec<Flow<H>>,
     /// Queues whose turn comes first.

@@ -1,13 +1,13 @@
 //! Backward Congestion Notification.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Counted, Limiter, Notification, Sampling};
 use crate::units::{Bytes, Rate, Span};
 
 /// Backward congestion notification.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bcn {
     /// The queues that measure.
@@ -18,8 +18,7 @@ pub struct Bcn {
 
 /// A queue that samples frames and notifies their senders of `Fb = Qoff - w Qdelta`, in units: `Qoff = q_eq - q`,
 /// `Qdelta = q - q at the sample before`, with `q` what waits after the frame was queued.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BcnCongestionPoint {
     /// Port ids.
@@ -51,8 +50,7 @@ pub struct BcnCongestionPoint {
 }
 
 /// How a queue is counted in units.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counting {
     /// Fractions of a unit count.
@@ -62,8 +60,7 @@ pub enum Counting {
 }
 
 /// Whether `Qoff` and `Qdelta` are limited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Saturation {
     /// `Qoff` to `-q_eq .. q_eq`, `Qdelta` to `-2 q_eq .. 2 q_eq`.
@@ -74,8 +71,7 @@ pub enum Saturation {
 
 /// When a positive `Fb` is sent; only a frame that names a congestion point in its tag can earn one, and its sender's
 /// limiter put the tag there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Positive {
     /// If the tag names this congestion point.
@@ -87,8 +83,7 @@ pub enum Positive {
 }
 
 /// When a negative `Fb` is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Negative {
     /// Always.
@@ -98,8 +93,7 @@ pub enum Negative {
 }
 
 /// What is sent, instead of `Fb`, when a sample finds more waiting than a second threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Severe {
     /// The threshold, Qsc.
@@ -109,8 +103,7 @@ pub struct Severe {
 }
 
 /// Feedback under severe congestion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SevereAction {
     /// `Fb` as ever.
@@ -122,8 +115,7 @@ pub enum SevereAction {
 }
 
 /// A rate limiter for each flow: `R <- R (1 - gd |Fb|)`, `R <- R + gi Fb ru`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BcnReactionPoint {
     /// Host ids.
@@ -150,8 +142,7 @@ pub struct BcnReactionPoint {
 
 /// Growth of every limited rate without feedback, at all multiples of `every_ps` since the start of the run; not of
 /// a rate that is stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Drift {
     /// Added each time.
@@ -161,8 +152,7 @@ pub struct Drift {
 }
 
 /// What BCN(0,0) does to a limiter: the rate is 0 for a time uniform in `0 .. Tmax`, then the restart rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
     /// Tmax of the first stop.
@@ -184,8 +174,7 @@ pub struct Stop {
 }
 
 /// When Tmax and Rmin are multiplied by their factors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackOff {
     /// After they were used: the first stop has the values given.
@@ -195,8 +184,7 @@ pub enum BackOff {
 }
 
 /// The rate after a stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
     /// Rmin, to the letter.
@@ -208,8 +196,7 @@ pub enum Restart {
 }
 
 /// When Tmax and Rmin are set back to their first values; with the removal of a limiter they always are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReset {
     /// Never.
@@ -221,8 +208,7 @@ pub enum StopReset {
 }
 
 /// What feedback does that comes while the rate is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Meanwhile {
     /// Nothing.

@@ -9,6 +9,7 @@
 mod receiver;
 mod sender;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::receiver::ReceiverMarks;
@@ -17,8 +18,7 @@ pub(crate) use crate::marking::Ecn;
 use crate::tcp::segment::Flags;
 
 /// What an end of a connection can do about marks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EcnSupport {
     /// Nothing.
@@ -38,8 +38,7 @@ pub enum EcnSupport {
 }
 
 /// What the ends of a connection can do about marks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EcnConfig {
     /// The end that sends data, and opens the connection.

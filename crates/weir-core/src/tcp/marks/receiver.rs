@@ -164,7 +164,7 @@ mod tests {
         assert!(!echo(Ecn::Ect0, ack));
         assert!(echo(Ecn::Ce, ack) && echo(Ecn::Ect0, ack));
         assert!(!echo(Ecn::Ect0, ack.with(Flags::CWR)) && !echo(Ecn::Ect0, ack));
-        // A mark on the segment that says so counts anew.
+        // A mark on the segment that says so counts again.
         assert!(echo(Ecn::Ce, ack.with(Flags::CWR)));
     }
 

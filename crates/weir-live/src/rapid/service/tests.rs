@@ -324,26 +324,15 @@ fn the_machines_of_the_core_carry_a_stream_over_it_through_losses() {
 }
 
 fn probing() -> weir_core::rapid::Config {
-    use weir_core::rapid::{Adaptation, Config, Denoising, Estimator, Ramp, Schedule};
-    use weir_core::units::Rate;
-    let link_bps = Rate::from_bps(200_000_000);
+    use weir_core::rapid::{Adaptation, Config, Denoising, Estimator, Ramp};
+    let plain = Config::over(weir_core::units::Rate::from_bps(200_000_000));
+    let rate = Adaptation { tau_ps: Span::from_ms(40), eta: 8.0, initial_bps: plain.link_bps, ..plain.rate };
     Config {
-        ramp: Ramp { packets: 8, rho: 3.0, rates: None, clip: true },
-        schedule: Schedule::Absolute,
+        ramp: Ramp { packets: 8, ..plain.ramp },
         denoising: Denoising::Batches { within_ps: Span::from_us(30) },
         estimator: Estimator::Fluid { bottleneck_bps: None },
-        rate: Adaptation {
-            tau_ps: Span::from_ms(40),
-            eta: 8.0,
-            initial_bps: link_bps,
-            least_bps: Rate::from_bps(1_000_000),
-            most_bps: link_bps,
-            beta: 0.5,
-            start_packets: None,
-            backlog: None,
-        },
-        link_bps,
+        rate,
         framing_bytes: Bytes::ZERO,
-        repair_bps: None,
+        ..plain
     }
 }

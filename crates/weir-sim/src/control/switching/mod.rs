@@ -8,21 +8,19 @@
 //!
 //! PAUSE by a shared memory travels beside the frames and takes no time of a line.
 
-pub(crate) mod buffer;
-pub(crate) mod memory;
 pub(crate) mod valve;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use weir_core::ethernet::pause::Watermarks;
 use weir_core::queue::SharedMemory;
 use weir_core::spec::switching::{Egress, MemoryPause, PauseScope, Service};
 use weir_core::units::{Bytes, Time};
 
-use self::buffer::Buffer;
-use self::memory::Memory;
 use self::valve::Valve;
+use crate::frames::FrameId;
 use crate::plan::Plan;
+use crate::totals::MemoryTotals;
 
 /// A PAUSE frame: the least there is.
 pub(crate) const PAUSE_BYTES: Bytes = Bytes::new(64);
@@ -81,6 +79,50 @@ impl Switching {
             }
         }
         Some(Box::new(switching))
+    }
+}
+
+/// The buffer of a host behind the port that leads to it: the host takes frames out of it no faster than it is served.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    pub(crate) frames: VecDeque<FrameId>,
+    pub(crate) bytes: u64,
+    pub(crate) valve: Valve,
+    pub(crate) marks: Watermarks<u64>,
+    /// When the first frame is to be taken, as entered last.
+    pub(crate) due: Time,
+}
+
+impl Buffer {
+    pub(crate) fn new(egress: &Egress, valve: Valve) -> Buffer {
+        let marks = Watermarks::down_to(egress.xoff_bytes.count(), egress.xon_bytes.count());
+        Buffer { frames: VecDeque::new(), bytes: 0, valve, marks, due: Time::NEVER }
+    }
+}
+
+/// The memory that the output queues of a switch share, and what waits in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    pub(crate) shared: SharedMemory,
+    pub(crate) pause: Option<MemoryPause>,
+    /// Of all that it holds, if that is what PAUSE goes by.
+    pub(crate) marks: Watermarks<u64>,
+    pub(crate) xoffs: u64,
+    /// The ports that lead to the switch.
+    pub(crate) inputs: Vec<u32>,
+}
+
+impl Memory {
+    /// An empty memory without a limit.
+    pub(crate) fn new() -> Memory {
+        let shared = SharedMemory::new(Bytes::new(u64::MAX), None);
+        Memory { shared, pause: None, marks: Watermarks::NONE, xoffs: 0, inputs: Vec::new() }
+    }
+
+    /// What it held up to `end`.
+    pub(crate) fn totals(&self, node: u32, end: Time) -> MemoryTotals {
+        let (most, byte_ps) = self.shared.totals_at(end);
+        MemoryTotals { node, max_bytes: most.count(), byte_ps, xoffs: self.xoffs }
     }
 }
 

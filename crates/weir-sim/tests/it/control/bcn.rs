@@ -22,13 +22,7 @@ fn slow_receiver_with_bcn(duration: Span) -> Spec {
         gd: 0.25,
         min_rate_bps: Rate::from_bps(1_250_000_000),
         drift: None,
-        limiter: Limiter {
-            queue: Limit::Unlimited,
-            pacing_jitter: 0.0,
-            fifo_frames: 0,
-            initial_credit: None,
-            most_credit: None,
-        },
+        limiter: Limiter::default(),
         ..reaction_point
     };
     spec.control.bcn = Some(Bcn { congestion_point: point, reaction_point });

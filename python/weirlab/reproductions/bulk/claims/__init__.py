@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from weirlab.reproductions.bulk.claims import cpu, delay, paths, since, sites, streams
+from weirlab.reproductions.bulk.claims import (
+    cpu as cpu,
+    delay as delay,
+    paths as paths,
+    since as since,
+    sites as sites,
+    streams as streams,
+)
 from weirlab.reproductions.bulk.work import Data
 from weirlab.reproductions.verdicts import Claim
-
-__all__ = ["claims"]
 
 
 def claims(data: Data) -> list[Claim]:

@@ -7,19 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from weirlab import stats
 from weirlab.reproductions.bulk.claims.common import BODY, FINDINGS, SUMMARY, medians
 from weirlab.reproductions.bulk.work import Data
 from weirlab.reproductions.verdicts import Claim
-from weirlab.stats import (
-    ecdf,
-    fit_exponential,
-    fit_exponential_counts,
-    fit_line,
-    fit_logarithm,
-    fit_proportion,
-    fit_queueing,
-    frequencies,
-)
 
 _EFFECTIVE = 1.3
 """Times the goodput without it."""
@@ -81,7 +72,7 @@ def _rises(site: str, rows: pl.DataFrame) -> Iterator[Claim]:
     )
     kept = rows.drop_nulls(["rtt_difference_s", "variability"])
     drtt, variability = (kept.get_column(name).to_list() for name in ("rtt_difference_s", "variability"))
-    line = fit_line(drtt, [1 - value for value in variability])
+    line = stats.fit_line(drtt, [1 - value for value in variability])
     yield Claim(
         statement=f"{site}, dRTT and rate variability (and predictability, its complement) track one "
         "another: R² > 0.6.",
@@ -107,7 +98,7 @@ def _rises(site: str, rows: pl.DataFrame) -> Iterator[Claim]:
 def _variability(rows: pl.DataFrame) -> Iterator[Claim]:
     """Its distribution to IN2P3, and what it is told by."""
     values = rows.get_column("variability").drop_nulls().to_list()
-    share = ecdf(values, 0.10)
+    share = stats.ecdf(values, 0.10)
     yield Claim(
         statement="The load makes a rate variability of 10 % or less for about 73 % of the time.",
         holds=abs(share - FINDINGS["rv_at_most_10_percent_of_time"]) <= 0.10,
@@ -116,11 +107,11 @@ def _variability(rows: pl.DataFrame) -> Iterator[Claim]:
         source=BODY,
     )
     percents = [100 * value for value in values]
-    found = frequencies(percents, _BIN_PERCENT)
+    found = stats.frequencies(percents, _BIN_PERCENT)
     centres, counts = found.centres.tolist(), found.counts.tolist()
-    exponential, drawn = fit_exponential_counts(centres, counts), fit_exponential(centres, counts)
-    line = fit_line(centres, counts)
-    logarithm = fit_logarithm(found.edges[1:].tolist(), found.cumulative.tolist())
+    exponential, drawn = stats.fit_exponential_counts(centres, counts), stats.fit_exponential(centres, counts)
+    line = stats.fit_line(centres, counts)
+    logarithm = stats.fit_logarithm(found.edges[1:].tolist(), found.cumulative.tolist())
     yield Claim(
         statement="An exponential fits the frequencies of the rate variability, and a logarithm their sum.",
         holds=exponential.rate < 0
@@ -137,7 +128,7 @@ def _variability(rows: pl.DataFrame) -> Iterator[Claim]:
     drtt, reported, exact = (
         kept.get_column(name).to_list() for name in ("rtt_difference_s", "variability", "exact_variability")
     )
-    fit = fit_proportion(drtt, reported)
+    fit = stats.fit_proportion(drtt, reported)
     yield Claim(
         statement="While others take little, rate variability is roughly proportional to dRTT.",
         holds=fit.r_squared_origin > 0.9,
@@ -153,7 +144,7 @@ def _variability(rows: pl.DataFrame) -> Iterator[Claim]:
         source=SUMMARY,
     )
     capacity = 1.02 * float(rows.get_column("goodput_bps").to_numpy().max())
-    queueing, _ = fit_queueing(
+    queueing, _ = stats.fit_queueing(
         rows.get_column("goodput_bps").to_list(), rows.get_column("rtt_iqr_s").to_list(), capacity
     )
     yield Claim(

@@ -53,7 +53,7 @@ def _paths(lanes: pl.DataFrame, middlebox: pl.DataFrame) -> Iterator[Claim]:
 
 
 def _idle(rows: pl.DataFrame) -> Iterator[Claim]:
-    """What rate variability without a load of ours tells of others."""
+    """What rate variability without a load of ours says of others."""
     most = FINDINGS["cross_traffic_below_for_rv_proportional_to_drtt"]
     found = {share: 100 * value for share, value in medians(rows, "share", "variability").items()}
     quiet = max(value for share, value in found.items() if share <= most)

@@ -36,7 +36,7 @@ _LONG_PING_S = 4.0
 """Round trips of more than this were seen, a few times."""
 _MORE = 1.5
 """The ratio of two deviations that counts as an increase. With seven cycles three seeds had 0.8, 0.9 and 1.2
-where 40 cycles tell 1.06."""
+where 40 cycles give 1.06."""
 
 
 def claims(data: Data) -> Iterator[Claim]:

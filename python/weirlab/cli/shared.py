@@ -19,6 +19,7 @@ import typer
 
 from weirlab.cli.completion import complete_scenario
 from weirlab.cli.tables import say, show
+from weirlab.errors import InputError, UnitError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,41 +28,12 @@ if TYPE_CHECKING:
     from weirlab.api.result import Result
     from weirlab.scenario import Scenario
 
-__all__ = [
-    "MOST_SEED",
-    "JsonFlag",
-    "OutOption",
-    "PerfettoOption",
-    "ReportFlag",
-    "ScenarioArgument",
-    "SetOption",
-    "assignments",
-    "check_command",
-    "conclude",
-    "conclude_aside",
-    "debug",
-    "field_value",
-    "overrides",
-    "print_json",
-    "read_scenario",
-    "show",
-    "show_place",
-    "show_result",
-    "stderr_console",
-    "tell",
-    "tell_timeline",
-    "wrapped",
-    "write_page",
-]
-
-
 ScenarioArgument = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
         help="A scenario file, or the name of a ready-made one (see 'weir scenarios').",
         autocompletion=complete_scenario,
-        show_default=False,
     ),
 ]
 SetOption = Annotated[
@@ -70,7 +42,6 @@ SetOption = Annotated[
         "--set",
         metavar="PATH=VALUE",
         help="Replace a value of the scenario, such as run.duration='5 ms'; PATH= removes it. Repeatable.",
-        show_default=False,
     ),
 ]
 OutOption = Annotated[
@@ -79,7 +50,6 @@ OutOption = Annotated[
         "--out",
         metavar="DIR",
         help="Where to keep the result: a new or empty directory. Default: results/NAME-DATE-TIME.",
-        show_default=False,
     ),
 ]
 
@@ -90,7 +60,6 @@ PerfettoOption = Annotated[
         "--perfetto",
         metavar="FILE",
         help="Also write the frames as a timeline in the format of Perfetto (ui.perfetto.dev opens it).",
-        show_default=False,
     ),
 ]
 OnOption = Annotated[
@@ -98,8 +67,7 @@ OnOption = Annotated[
     typer.Option(
         "--on",
         metavar="WHERE",
-        help="Who works where it is simulated: local:N, tcp://HOST:8786 (a Dask scheduler) or ssh:HOST,HOST.",
-        show_default=False,
+        help="Where simulations run: local:N, tcp://HOST:8786 (a Dask scheduler) or ssh:HOST,HOST.",
     ),
 ]
 KeptOption = Annotated[
@@ -107,8 +75,7 @@ KeptOption = Annotated[
     typer.Option(
         "--store",
         metavar="PLACE",
-        help="A directory or s3://BUCKET/FOLDER of results that are shared: what it has is not made again.",
-        show_default=False,
+        help="A directory or s3://BUCKET/FOLDER of shared results: what it has is not computed again.",
     ),
 ]
 StoreOption = Annotated[
@@ -116,8 +83,7 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="PLACE",
-        help="A directory or s3://BUCKET/FOLDER of results that are shared; with --on in the result.",
-        show_default=False,
+        help="A directory or s3://BUCKET/FOLDER of shared results. Default with --on: in the result.",
     ),
 ]
 
@@ -142,9 +108,7 @@ MOST_SEED = 2**64 - 1
 
 
 def assignments(texts: Sequence[str] | None) -> dict[str, object]:
-    """`PATH=VALUE` texts as assignments of a scenario; an empty value removes what is there."""
-    from weirlab.errors import InputError
-
+    """`PATH=VALUE` texts as assignments of a scenario; an empty value, or `null`, removes what is there."""
     result: dict[str, object] = {}
     for text in texts or []:
         path, equals, value = text.partition("=")
@@ -152,7 +116,8 @@ def assignments(texts: Sequence[str] | None) -> dict[str, object]:
             raise InputError(f"--set {text}: write PATH=VALUE, such as --set run.seed=2")
         if path.strip() in result:
             raise InputError(f"--set {path.strip()}: given twice")
-        result[path.strip()] = field_value(value.strip(), "--set") if value.strip() else None
+        given = value.strip()
+        result[path.strip()] = None if given in ("", "null", "~") else field_value(given, "--set")
     return result
 
 
@@ -184,8 +149,6 @@ _WHAT = {
 
 def check_command(scenario: Scenario, file: str, asked: str) -> None:
     """Raises InputError, with the command that fits, where another one starts the scenario."""
-    from weirlab.errors import InputError
-
     fits = scenario.command
     if fits != asked:
         raise InputError(f"{file}: this scenario is {_WHAT[fits]}; start it with:  weir {fits} {file}")
@@ -193,7 +156,6 @@ def check_command(scenario: Scenario, file: str, asked: str) -> None:
 
 def quantity(option: str, kind: Any, text: str) -> Any:
     """What an option says, of a kind of `weirlab.units`. Raises InputError with the option's name."""
-    from weirlab.errors import InputError, UnitError
     from weirlab.units import Span
 
     try:

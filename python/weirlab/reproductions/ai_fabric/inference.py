@@ -1,0 +1,341 @@
+"""Tests of the draft on inference as scenarios, those that need a network alone; `I` stands before their ids.
+
+KV caches go from prefill to decode hosts in long messages; experts exchange tokens all to all (dispatch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from weirlab.reproductions.ai_fabric.tests import (
+    BALANCED,
+    BALANCING,
+    LEAVES,
+    LOSSLESS,
+    STAR,
+    WATCHDOG,
+    Tree,
+    Trial,
+    at_once,
+)
+from weirlab.reproductions.ai_fabric.transports import DATA, NSCC, TRANSPORTS, TRIMMED, packets, queues_of
+
+MODELS = {"M1": (2, 4096), "M2": (4, 7168), "M4": (8, 7168)}
+"""Experts that a token goes to, and its values of 2 B."""
+TOKENS = 128
+"""Of each rank in a dispatch."""
+TOKENS_A_PAIR = 16
+"""Of them to each of 16 ranks, with M1."""
+DISPATCHES = 10
+KV = 4_000_000
+"""A transfer of several at once [B]."""
+KV_SENDERS, EP_SENDERS = 4, 8
+"""To one host."""
+_NOTHING: Tree = {}
+_SPRAYED: Tree = {**TRANSPORTS["RCCC"], "paths": {"rule": "oblivious", "values": 64}}
+
+
+_RANKS = 16
+_EXPECTED = [1 / rank**0.5 for rank in range(1, _RANKS + 1)]
+_SKEWED = [_RANKS * share / sum(_EXPECTED) for share in _EXPECTED]
+POPULARITY: Mapping[str, Sequence[float]] = {
+    "top-k": _SKEWED,
+    "token drop": [min(share, 1.25) for share in _SKEWED],
+    "auxiliary loss": [0.9 + 0.2 * rank / (_RANKS - 1) for rank in range(_RANKS)],
+    "expert choice": [1.0] * _RANKS,
+}
+"""What the experts of each rank get, over what they would get if all were alike, by the way that tokens are
+routed: by Zipf's law with the exponent 1/2, at most 1.25 of that, within a tenth, and alike."""
+
+
+def pair_bytes(model: str, ranks: int) -> int:
+    """What a rank sends each other in a dispatch: B k H P / N."""
+    experts, width = MODELS[model]
+    return TOKENS * experts * width * 2 // ranks
+
+
+def _dispatch(model: str, ranks: int, **more: Any) -> Tree:
+    """Ranks spread over the leaves."""
+    return {
+        "from": [f"host-{4 * (i % 4) + i // 4}" for i in range(ranks)],
+        "source": {
+            "kind": "collective",
+            "operation": "all-to-all",
+            "algorithm": "direct",
+            "size": f"{pair_bytes(model, ranks) * ranks} B",
+            "iterations": DISPATCHES,
+            "packet": packets("1 B")["packet"],
+            **more,
+        },
+        "transport": _SPRAYED,
+    }
+
+
+def _times(of: str) -> Tree:
+    return {
+        f"measure.{name}": {"kind": "message-time", "of": of, "at": share}
+        for name, share in (("p50", "50 %"), ("p99", "99 %"), ("last", "100 %"))
+    }
+
+
+def _transfers() -> Iterator[Trial]:
+    """5.2, 5.3, 6.4: KV transfers one at a time, several at once, and more than decode hosts take."""
+    trimmed: Tree = {"queues.all": queues_of(TRIMMED)}
+    times = _times("kv")
+    for size, every in (("64 kB", "100 us"), ("1 MB", "1 ms"), ("16 MB", "8 ms")):
+        for load in (0, 50, 75):
+            source = {**packets(size), "every": every}
+            others = {
+                "from": "host-8",
+                "to": "host-4",
+                "source": {"kind": "poisson", "load": f"{load} %", "frame_size": "1500 B"},
+            }
+            changes = {
+                **trimmed,
+                **{name: times[name] for name in ("measure.p50", "measure.p99")},
+                "traffic.kv": {"from": "host-0", "to": "host-4", "source": source, "transport": NSCC},
+                **({"traffic.others": others} if load else {}),
+                "run.duration": "16 ms",
+            }
+            yield Trial("I 5.2", f"{size}, background {load} %", LEAVES, changes, quick=size != "16 MB")
+    for pairs in (1, 2, 4, 8):
+        entry = {
+            "from": f"host-[0-{pairs - 1}]",
+            "to": f"host-[8-{7 + pairs}]",
+            "pattern": {"kind": "pairs"},
+            "source": packets(f"{KV} B"),
+            "transport": _SPRAYED,
+        }
+        yield Trial("I 5.3", f"{pairs} pairs", LEAVES, {**trimmed, **times, "traffic.kv": entry})
+    for load in (50, 150, 200):
+        source = {
+            "kind": "messages",
+            "sizes": {"kind": "fixed", "size": "1 MB"},
+            "load": f"{load / 3:g} %",
+            "packet": packets("1 B")["packet"],
+        }
+        entry = {
+            "from": "host-[0-11]",
+            "to": "host-[12-15]",
+            "pattern": {"kind": "uniform"},
+            "source": source,
+            "transport": _SPRAYED,
+        }
+        changes = {
+            **trimmed,
+            "traffic.kv": entry,
+            "measure.busiest": {"kind": "utilisation", "of": "level1-3->host-*"},
+            "measure.unfinished": {"kind": "unfinished-messages", "of": "kv"},
+            "run.duration": "8 ms",
+        }
+        yield Trial("I 6.4", f"prefill at {load} %", LEAVES, changes)
+
+
+def _experts() -> Iterator[Trial]:
+    """7.1 to 7.4: dispatches alone, by modes, over more ranks, and next to KV transfers."""
+    trimmed: Tree = {"queues.all": queues_of(TRIMMED), "run.duration": "40 ms"}
+    measures: Tree = {
+        "measure.job": {"kind": "job-time", "of": "ep"},
+        "measure.bandwidth": {"kind": "bus-bandwidth", "of": "ep"},
+        "measure.p99": {"kind": "message-time", "of": "ep", "at": "99 %"},
+    }
+    for model in MODELS:
+        entry = {"traffic.ep": _dispatch(model, 16)}
+        changes = {**trimmed, **measures, **entry}
+        yield Trial("I 7.1", f"{model}, 16 ranks", LEAVES, changes, quick=model == "M1")
+    yield from _modes()
+    for ranks in (4, 8):
+        entry = {"traffic.ep": _dispatch("M2", ranks)}
+        yield Trial("I 7.3", f"{ranks} ranks", LEAVES, {**trimmed, **measures, **entry})
+    ep: Tree = {"traffic.ep": _dispatch("M1", 16, compute="500 us"), **measures}
+    for load in (50, 75):
+        source = {
+            "kind": "messages",
+            "sizes": {"kind": "fixed", "size": "1 MB"},
+            "load": f"{load} %",
+            "packet": packets("1 B")["packet"],
+        }
+        kv: Tree = {
+            "traffic.kv": {
+                "from": "host-*",
+                "to": "host-*",
+                "pattern": {"kind": "uniform"},
+                "source": source,
+                "transport": _SPRAYED,
+                "stop": "6 ms",
+            },
+            "measure.kv": {"kind": "message-time", "of": "kv"},
+        }
+        for word, more in {"together": ep, "alone": _NOTHING}.items():
+            changes = {**trimmed, **more, **kv}
+            yield Trial("I 7.4", f"KV at {load} %, {word}", LEAVES, changes, quick=load == 50)
+    yield Trial("I 7.4", "EP alone", LEAVES, {**trimmed, **ep})
+
+
+def _modes() -> Iterator[Trial]:
+    """7.2: a dispatch in one message to each rank or in one for each token, and by ways of routing tokens."""
+    pair = pair_bytes("M1", _RANKS)
+    measures: Tree = {
+        "queues.all": queues_of(TRIMMED),
+        **_times("*"),
+        "measure.jfi": {"kind": "link-imbalance", "of": "level1-*->host-*", "take": "jain"},
+        "run.duration": "2 ms",
+    }
+    everyone = {"kind": "groups", "senders": _RANKS - 1, "receivers": _RANKS}
+    token = {**packets(f"{pair // TOKENS_A_PAIR} B"), "every": "1 ns"}
+    for mode, source, stop in (
+        ("normal", packets(f"{pair} B"), "1 us"),
+        ("low latency", token, f"{TOKENS_A_PAIR - 0.5} ns"),
+    ):
+        entry = {"from": "host-*", "to": "host-*", "pattern": everyone, "source": source, "stop": stop}
+        yield Trial("I 7.2", mode, LEAVES, {**measures, "traffic.ep": {**entry, "transport": _SPRAYED}})
+    for mode, popularity in POPULARITY.items():
+        entries = {
+            f"traffic.to-{rank}": {
+                "from": [f"host-{other}" for other in range(_RANKS) if other != rank],
+                "to": f"host-{rank}",
+                "source": packets(f"{round(pair * share)} B"),
+                "transport": _SPRAYED,
+            }
+            for rank, share in enumerate(popularity)
+        }
+        yield Trial("I 7.2", mode, LEAVES, {**measures, **entries})
+
+
+def _congestion() -> Iterator[Trial]:
+    """8.1, 8.2: marks and flow control where prefill hosts send to one decode host; 9.3: balancing."""
+    for senders in (2, 4, 8, 16):
+        for mark in (100, 500, 1000):
+            marking = {"k_min": f"{mark} kB", "k_max": f"{mark} kB"}
+            entry = {
+                "from": f"host-[0-{senders - 1}]",
+                "to": "host-64",
+                "source": packets(f"{KV} B"),
+                "transport": TRANSPORTS["DCQCN"],
+            }
+            changes = {
+                "queues.all": queues_of({**DATA, "limit": "100 MB", "marking": marking}),
+                "traffic.kv": entry,
+                "run.duration": "20 ms",
+                "measure.marked": {"kind": "marks", "of": "switch-0->host-64", "take": "share"},
+                "measure.queue": {"kind": "max-queue", "of": "switch-0->host-64"},
+                "measure.last": {"kind": "message-time", "of": "kv", "at": "100 %"},
+            }
+            yield Trial("I 8.1", f"{senders}:1, {mark} kB", STAR, changes, quick=senders < 8)
+    for senders in (4, 8, 16):
+        for window in ("0.1 ms", "1 ms"):
+            changes = {
+                "queues.all": queues_of({**DATA, "limit": "unlimited"}),
+                "buffers.all": {
+                    "at": "@switches",
+                    "size": "4 MB",
+                    "ingress": {"kv": {"classes": [0], "alpha": 0.125, "lossless": {}}},
+                },
+                **{
+                    f"traffic.kv-{i}": {
+                        "from": f"host-{i}",
+                        "to": "host-64",
+                        "start": f"{float(window.split()[0]) * i / senders:g} ms",
+                        "source": packets(f"{KV // 2} B"),
+                        "transport": {**TRANSPORTS["RCCC"], "credit": None},
+                    }
+                    for i in range(senders)
+                },
+                "run.duration": "20 ms",
+                "measure.drops": {"kind": "drops", "of": "switch-0->*"},
+                "measure.stops": {"kind": "control-frames", "of": "switch-0->*", "type": "xoff"},
+                "measure.utilisation": {"kind": "utilisation", "of": "switch-0->host-64"},
+                "measure.last": {"kind": "message-time", "of": "*", "at": "100 %"},
+            }
+            yield Trial("I 8.2", f"{senders} transfers in {window}", STAR, changes)
+    yield from _mixed()
+    yield from _circles()
+    for what, sizes in (("KV", (8_000_000,)), ("EP", (400_000,)), ("both", (8_000_000, 400_000))):
+        for name, balancing in BALANCING.items():
+            entries = {
+                f"traffic.of-{size}": {
+                    "from": "host-*",
+                    "pattern": {"kind": "permutation", "shift": 4 if size > 1_000_000 else 5},
+                    "source": {**packets(f"{size} B"), "balancing": balancing},
+                    "transport": NSCC,
+                }
+                for size in sizes
+            }
+            changes = {"queues.all": queues_of({**DATA, "limit": "4 MB"}), **entries, **BALANCED}
+            yield Trial("I 9.3", f"{what}, {name}", LEAVES, changes)
+
+
+def _mixed() -> Iterator[Trial]:
+    """8.3: dispatches come to KV transfers, or these to dispatches."""
+    entries = {"KV": (0, KV_SENDERS, 40), "EP": (KV_SENDERS, KV_SENDERS + EP_SENDERS, 20)}
+    for order in (("KV", "EP"), ("EP", "KV")):
+        for name, transport in TRANSPORTS.items():
+            changes: dict[str, Any] = {
+                "queues.all": queues_of(TRIMMED),
+                "run.duration": "12 ms",
+                "record.rates": {"flow": "*", "by": "flow", "every": "500 us"},
+                "measure.jain": {"kind": "jain-fairness", "of": "*", "window": "8 ms .. 12 ms"},
+                "measure.drops": {"kind": "drops", "of": "*->*"},
+                "measure.settled": {
+                    "kind": "settling-time",
+                    "of": "*",
+                    "target": f"{98.5 / (KV_SENDERS + EP_SENDERS):g} Gbit/s",
+                    "within": "5 %",
+                    "after": "2 ms",
+                    "hold": "1 ms",
+                },
+            }
+            for what, start in zip(order, ("0 s", "2 ms"), strict=True):
+                first, end, size = entries[what]
+                changes[f"measure.{what}"] = {
+                    "kind": "delivered-rate",
+                    "of": f"{what}-*",
+                    "window": "8 ms .. 12 ms",
+                }
+                for host in range(first, end):
+                    changes[f"traffic.{what}-{host}"] = {
+                        "from": f"host-{host}",
+                        "to": "host-64",
+                        "start": start,
+                        "source": packets(f"{size} MB"),
+                        "transport": transport,
+                    }
+            yield Trial("I 8.3", f"{order[0]} first, {name}", STAR, changes)
+
+
+def _circles() -> Iterator[Trial]:
+    """8.4: KV transfers on all ways of a ring whose buffers depend on each other, and on a tree."""
+    raw = at_once("40 MB")
+    windows: Tree = {
+        "source": packets("40 MB"),
+        "transport": {**TRANSPORTS["DCQCN"], "congestion_control": {"kind": "line-rate"}, "answers": {}},
+    }
+    nothing: Tree = {}
+    measures: Tree = {
+        "measure.depth": {"kind": "pause-depth", "of": "*->*"},
+        "measure.dropped": {"kind": "drops", "of": "*->*"},
+    }
+    for name, kv, more in (
+        ("no watchdog", {"source": raw}, nothing),
+        ("watchdog", {"source": raw}, WATCHDOG),
+        ("windows of a round trip", windows, nothing),
+    ):
+        entries = {
+            f"traffic.to-{i}": {"from": f"host-{(i + 2) % 4}", "to": f"host-{i}", "class": 3, **kv}
+            for i in range(4)
+        }
+        yield Trial("I 8.4", f"ring of four, {name}", "pfc-deadlock", {**entries, **measures, **more})
+    changes = {
+        **LOSSLESS,
+        **measures,
+        "traffic.kv": {"from": "host-*", "pattern": {"kind": "permutation", "shift": 4}, "source": raw},
+        "run.duration": "2 ms",
+        "record.rates": {"flow": "*", "every": "20 us"},
+        "measure.delivered": {"kind": "delivered-rate", "of": "*", "window": "1 ms .. 2 ms"},
+        "measure.trunks-held": {"kind": "pause-time", "of": "level*->level*", "take": "longest"},
+    }
+    yield Trial("I 8.4", "leaves and spines", LEAVES, changes)
+
+
+TRIALS: tuple[Trial, ...] = (*_transfers(), *_experts(), *_congestion())
