@@ -171,7 +171,7 @@ def test_the_report_draws_window_round_trip_queueing_and_rate_of_senders() -> No
     plots = {plot.name: plot for plot in connection_plots(run(loads(TEXT)).records)}
     assert list(plots) == ["tcp-window", "tcp-round-trip", "tcp-queueing", "tcp-rate"]
     points = [row for rows in plots["tcp-rate"].spec["datasets"].values() for row in rows if "mean" in row]
-    # Twenty intervals of 100 ms, and the begin, of four connections; at most 100 Mbit/s.
+    # Twenty intervals of 100 ms, and the start, of four connections; at most 100 Mbit/s.
     assert len(points) == 4 * 21
     assert max(row["mean"] for row in points) <= 100
     without = TEXT.replace("windows: {tcp: bulk, every: 100 ms}, ", "")

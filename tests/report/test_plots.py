@@ -44,7 +44,7 @@ def test_a_short_series_is_drawn_point_by_point(records):
     made = records(ports=1, intervals=50)
     plots = by_name(port_plots(made))
     rows = [row for row in data_of(plots["port-rate"]) if "mean" in row]
-    assert len(rows) == 51, "one per interval, and the begin"
+    assert len(rows) == 51, "one per interval, and the start"
     assert all(row["low"] == row["mean"] == row["high"] for row in rows)
     assert plots["port-rate"].note == ""
 

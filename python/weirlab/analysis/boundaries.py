@@ -172,7 +172,7 @@ def _memory(spec: core.Spec, queue: ControlledQueue) -> SharedMemory | None:
 
 
 def _until_the_window_s(scenario: Scenario) -> float | None:
-    """From the begin of the hotspot to that of the window in which the throughput is taken; 0 where that
+    """From the start of the hotspot to that of the window in which the throughput is taken; 0 where that
     begins first."""
     name = utilisation_measures(scenario)[0]
     (hotspot,) = scenario.hotspots.values()

@@ -204,7 +204,7 @@ def _recovery(
     spans: Mapping[str, Window | None],
     begin_ps: int,
 ) -> tuple[list[Quantity], list[str]]:
-    """When the outputs and the hot queue recovered, counted from the begin of the hotspot, which need not be
+    """When the outputs and the hot queue recovered, counted from the start of the hotspot, which need not be
     the edge at which its recorded intervals begin; and what is to be said of it."""
     window, half = spans.get("hotspot"), spans.get("second half")
     if window is None or half is None:

@@ -30,7 +30,7 @@ class Recovery:
     """Recovery of throughput in each replicate."""
 
     values: Sequence[float | None]
-    """Time [ps] from the begin of the hotspot; None where a replicate does not recover."""
+    """Time [ps] from the start of the hotspot; None where a replicate does not recover."""
     window_ps: float | None
     """Over which throughput was averaged; None where no replicate recovered for good, or none is reported."""
     untold: str = ""

@@ -138,7 +138,7 @@ class Series:
 
 
 def _first(records: Records, table: str, key: str) -> list[tuple[str, pl.DataFrame]]:
-    """Rows of the first replicate, by what they are of, in order of time, with the begin of each interval."""
+    """Rows of the first replicate, by what they are of, in order of time, with the start of each interval."""
     rows = records.named(table).filter(pl.col("replicate") == 0)
     if rows.is_empty():
         return []

@@ -5,7 +5,7 @@ with the columns `replicate` and `value`, one row per replicate, in order. Where
 such as the delay of frames that never arrived, the value is null. Where the records lack what a measure
 needs, it raises MissingRecordError: no measure falls back to something similar.
 
-A `window` is a pair of times from the begin of the run, on edges of the recorded intervals; None means the
+A `window` is a pair of times from the start of the run, on edges of the recorded intervals; None means the
 whole run.
 """
 
@@ -42,7 +42,7 @@ def taken(
     Args:
         kind: As in scenarios, such as `max-queue`; not one of a hotspot, which needs the scenario.
         ids: Those of the ports, or of the entries of traffic, that it is of (see `Records`).
-        window: Two times [ps] from the begin of the run; None: the whole run.
+        window: Two times [ps] from the start of the run; None: the whole run.
         fields: Its other fields, as a file has them or as their values.
 
     Raises MissingRecordError where the records lack what the measure needs.

@@ -17,7 +17,7 @@ FRAMES = ("sent_frames", "delivered_frames", "dropped_frames", "live_frames")
 """What becomes of frames: columns of `flows`."""
 
 Window = tuple[int, int]
-"""Two times [ps] from the begin of a run, on edges of the recorded intervals."""
+"""Two times [ps] from the start of a run, on edges of the recorded intervals."""
 
 
 class MissingRecordError(InputError):

@@ -52,7 +52,7 @@ class AxisOf:
         return [math.exp(end) for end in ends]
 
     def pixel(self, level: float, length: float) -> float:
-        """Where a level stands on a side of this length, from its begin."""
+        """Where a level stands on a side of this length, from its start."""
         low, high = self._ends()
         return (self._step(level) - low) / (high - low) * length
 

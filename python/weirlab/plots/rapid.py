@@ -67,7 +67,7 @@ _OFF_NOTE = "Red: times in which losses were repaired and no streams were sent."
 def _rates(rates: pl.DataFrame, losses: pl.DataFrame, link_bps: float) -> Plot:
     width = pl.col("end_s") - pl.col("end_s").shift(1, fill_value=0.0)
     drawn = rates.select("end_s", "rate_bps", goodput_bps=pl.col("acked_bytes") * 8 / width)
-    # A step goes back to the row before: the first interval needs one at its begin.
+    # A step goes back to the row before: the first interval needs one at its start.
     drawn = pl.concat([drawn.head(1).with_columns(end_s=pl.lit(0.0)), drawn])
     factor, unit = scaled(link_bps, "rate")
     names = {"goodput_bps": "goodput", "rate_bps": "requested mean rate"}

@@ -302,7 +302,7 @@ def _trial_table(
 
 
 def _bound_table(trials: Sequence[Trial], states: Sequence[SearchState], factor: float) -> pl.DataFrame:
-    """Bounds by goal and side at the begin of each trial, and at the end."""
+    """Bounds by goal and side at the start of each trial, and at the end."""
     ends = [trial.spec.elapsed_s for trial in trials]
     ends.append(trials[-1].spec.elapsed_s + trials[-1].effective_duration_s)
     rows = [

@@ -27,7 +27,7 @@ from weirlab.theory.large import (
 )
 
 WINDOW_SLOTS = 30_000
-"""From the begin of the hotspot to the window in which throughput is taken."""
+"""From the start of the hotspot to the window in which throughput is taken."""
 _EXPLAINED = Text(
     "Cells: mean over seeds; above the maximum where the second half of the hotspot also carries what PAUSE "
     "held back in the first. Frame: the cells of the range that the text calls optimal. Lines: theory. Above "

@@ -37,7 +37,7 @@ _PS_PER_NS = 1000
 
 @dataclass(frozen=True)
 class Thinned:
-    """Marks of one flow; times in ns since the begin of the trace, places in bytes of the stream."""
+    """Marks of one flow; times in ns since the start of the trace, places in bytes of the stream."""
 
     flow: int
     segments: pl.DataFrame

@@ -47,7 +47,7 @@ class Finding:
     values: Mapping[str, float] = field(default_factory=dict)
     """The numbers that were judged; names end in their units."""
     evidence: Sequence[Mapping[str, object]] = ()
-    """Where to look: rows with a time `t_s` [s] since the first frame, or since the begin of a run."""
+    """Where to look: rows with a time `t_s` [s] since the first frame, or since the start of a run."""
     where: str = ""
     """The connection of a simulated run."""
     remedy: str = ""

@@ -23,7 +23,7 @@ from weirlab.reproductions.verdicts import KnownMisfit, Row, Verdict
 FloatArray = npt.NDArray[np.float64]
 
 _ONSET = (
-    "No begin of the cross traffic explains both intervals: here the throughput falls within 20 ms of it, "
+    "No start of the cross traffic explains both intervals: here the throughput falls within 20 ms of it, "
     "while the log has its first loss at 2.87 s and the interval before it is slower than the link already."
 )
 _START = (

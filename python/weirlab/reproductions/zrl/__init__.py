@@ -35,7 +35,7 @@ def reproduce(effort: Effort) -> Findings:
 
 
 _REMARKS = (
-    "The text leaves open: run length, warm-up, begin of the hotspot, sizes of buffers in adapters, sampling "
+    "The text leaves open: run length, warm-up, start of the hotspot, sizes of buffers in adapters, sampling "
     "method, removal of limiters. Here: 4000 slots of warm-up, 60 000 slots of hotspot, unlimited VOQs, each "
     "frame sampled by itself, limiters removed at the line rate. Throughput is that of the second half of "
     "the hotspot, hot-port utilisation that of all of it.",

@@ -1,6 +1,6 @@
 """What the text says of the response to a hotspot: how long it takes, how far it goes, how it fluctuates.
 
-All of it is judged cell by cell, on the hot queue and on the throughput from the begin of the hotspot on; the
+All of it is judged cell by cell, on the hot queue and on the throughput from the start of the hotspot on; the
 throughput of its second half alone is the same in most cells, whatever the control does.
 
 Source: ZRL benchmark, 'Simulations Confirm Our Sensitivity Ranking', and 'Conclusions'
