@@ -370,7 +370,7 @@ def _simulate(
     if threads is not None and threads < 1:
         raise InputError(f"at least 1 thread is needed (got {threads})")
     resolved = resolve(scenario, sums=sums)
-    plan = resolved.plan_of_sums if sums else resolved.plan
+    plan = resolved.plan(sums=sums)
     parts = Parts() if parts is None else parts
     threads = usable_cpus() if threads is None else threads
     try:

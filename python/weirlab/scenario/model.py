@@ -225,7 +225,7 @@ class Scenario(Model):
         return at_load(self, load_fps, duration_s)
 
     def resolve(self, *, sums: bool = False) -> Resolved:
-        """The spec that the simulator runs, with names for its ids; with `sums` to be run as `plan_of_sums`.
+        """The spec that the simulator runs, with names for its ids; with `sums` as in `Resolved.plan`.
 
         Raises UnsupportedError for parts that have no form there, and ScenarioError for what the network
         refuses.

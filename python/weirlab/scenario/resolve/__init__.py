@@ -66,6 +66,8 @@ class Resolved:
     texts: dict[str, tuple[object, str]] = field(default_factory=dict, repr=False, compare=False)
     """Parts of the spec by name, with their JSON, as far as scenarios with the same parts have been
     written."""
+    plans: dict[bool, _core.Plan] = field(default_factory=dict, repr=False, compare=False)
+    """The plans made so far, without and with sums."""
 
     @functools.cached_property
     def spec_json(self) -> str:
@@ -80,15 +82,13 @@ class Resolved:
         )
         return f"{{{', '.join(parts)}}}"
 
-    @functools.cached_property
-    def plan(self) -> _core.Plan:
-        """The spec as the simulator runs it. Raises `_core.SpecError` where it does not take it."""
-        return _core.Plan(self.spec_json)
-
-    @functools.cached_property
-    def plan_of_sums(self) -> _core.Plan:
-        """The same for those who ask for no single flow: what a source sends may be one. It is faster."""
-        return _core.Plan(self.spec_json, sums=True)
+    def plan(self, *, sums: bool = False) -> _core.Plan:
+        """The spec as the simulator runs it, made once. With `sums`, for those who ask for no single flow, all
+        that a source sends may count as one, which is faster. Raises `_core.SpecError` where the simulator does
+        not take it."""
+        if sums not in self.plans:
+            self.plans[sums] = _core.Plan(self.spec_json, sums=sums)
+        return self.plans[sums]
 
     def origin(self, pointer: str, scenario: Scenario) -> Where:
         """The part of `scenario` from which the value at the JSON `pointer` comes."""
@@ -109,7 +109,7 @@ _last = _Last()
 
 
 def resolve(scenario: Scenario, *, sums: bool = False) -> Resolved:
-    """The spec of `scenario`, as the simulator takes it; with `sums` to be run as `plan_of_sums`. Raises
+    """The spec of `scenario`, as the simulator takes it; with `sums` as in `Resolved.plan`. Raises
     UnsupportedError and ScenarioError."""
     if problems := unsupported(scenario):
         raise UnsupportedError(problems)
@@ -117,7 +117,7 @@ def resolve(scenario: Scenario, *, sums: bool = False) -> Resolved:
     if _last.checked:
         return resolved
     try:
-        resolved.plan_of_sums if sums else resolved.plan  # noqa: B018 (made here once)
+        resolved.plan(sums=sums)
     except _core.SpecError as error:
         message, pointer = error.args
         raise ScenarioError([scenario.problem_at(resolved.origin(pointer, scenario), message)]) from None
