@@ -36,8 +36,8 @@ def testpmd(two_cpus: None) -> Iterator[NetnsTestbed]:
 
 @pytest.fixture
 def running(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[int]]:
-    """The dpdk-testpmd processes that descend from this test, orphans too: they inherit a mark in their environment.
-    Other tests start theirs at the same time."""
+    """The dpdk-testpmd processes that descend from this test, orphans too: they inherit a mark in their
+    environment. Other tests start theirs at the same time."""
     name, mark = "WEIRLAB_TEST_DESCENDANT", uuid.uuid4().hex
     monkeypatch.setenv(name, mark)
 

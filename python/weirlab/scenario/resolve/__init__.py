@@ -83,9 +83,9 @@ class Resolved:
         return f"{{{', '.join(parts)}}}"
 
     def plan(self, *, sums: bool = False) -> _core.Plan:
-        """The spec as the simulator runs it, made once. With `sums`, for those who ask for no single flow, all
-        that a source sends may count as one, which is faster. Raises `_core.SpecError` where the simulator does
-        not take it."""
+        """The spec as the simulator runs it, made once. With `sums`, for those who ask for no single flow,
+        all that a source sends may count as one, which is faster. Raises `_core.SpecError` where the simulator
+        does not take it."""
         if sums not in self.plans:
             self.plans[sums] = _core.Plan(self.spec_json, sums=sums)
         return self.plans[sums]
