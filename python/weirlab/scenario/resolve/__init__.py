@@ -84,8 +84,8 @@ class Resolved:
 
     def plan(self, *, sums: bool = False) -> _core.Plan:
         """The spec as the simulator runs it, made once. With `sums`, for those who ask for no single flow,
-        all that a source sends may count as one, which is faster. Raises `_core.SpecError` where the simulator
-        does not take it."""
+        all that a source sends may count as one, which is faster. Raises `_core.SpecError` where the
+        simulator does not take it."""
         if sums not in self.plans:
             self.plans[sums] = _core.Plan(self.spec_json, sums=sums)
         return self.plans[sums]
