@@ -167,7 +167,7 @@ def replicates_told(records: Records, measures: pl.DataFrame) -> list[str]:
 
 
 def _worst_ports(records: Records) -> list[str]:
-    """Where most frames were dropped, and where the queue grew longest."""
+    """Where most frames were dropped, and which queue of a switch grew longest."""
     ports = (
         records.named("ports")
         .group_by("port_name", maintain_order=True)
@@ -183,10 +183,8 @@ def _worst_ports(records: Records) -> list[str]:
     if not queues.is_empty() and queues.get_column("queue_max_bytes").max():
         longest = queues.sort("queue_max_bytes", descending=True, maintain_order=True).row(0, named=True)
         factor, unit = scaled(float(longest["queue_max_bytes"]), "bytes")
-        where = longest["port_name"]
-        sentences.append(
-            f"The longest queue was {number(longest['queue_max_bytes'] * factor)} {unit}, at {where}."
-        )
+        size = f"{number(longest['queue_max_bytes'] * factor)} {unit}"
+        sentences.append(f"The longest queue of a switch was {size}, at {longest['port_name']}.")
     return sentences
 
 
