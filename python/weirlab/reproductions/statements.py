@@ -38,6 +38,21 @@ class Statement(Generic[View]):
     """Why it is known not to hold here; nothing where it should."""
 
 
+class Statements(list[Statement[View]]):
+    """Statements of a publication, in its order. Each stands above the function that checks it."""
+
+    def holds(
+        self, text: str, source: str, *, known: str = ""
+    ) -> Callable[[Callable[[View], Answer]], Callable[[View], Answer]]:
+        """Add a statement, checked by the function below it."""
+
+        def of(check: Callable[[View], Answer]) -> Callable[[View], Answer]:
+            self.append(Statement(text, source, check, known))
+            return check
+
+        return of
+
+
 def claims_of(
     statements: Sequence[Statement[View]],
     ours: View,

@@ -19,7 +19,7 @@ import polars as pl
 from weirlab.reproductions import statements
 from weirlab.reproductions.bcn import tables
 from weirlab.reproductions.bcn.cases import CASES, SCHEMES, Case
-from weirlab.reproductions.statements import Answer, Statement
+from weirlab.reproductions.statements import Answer, Statements
 from weirlab.reproductions.verdicts import Claim
 
 
@@ -78,10 +78,8 @@ def _compared(view: View, table: str, pairs: Sequence[_Pair]) -> Answer:
     seen, parts = [], []
     for greater, less, text in pairs:
         one, other = view.spreads[table, greater], view.spreads[table, less]
-        distance, error = one.mean - other.mean, math.hypot(one.error, other.error)
-        decided = abs(distance) > 2.0 * error
-        seen.append(distance > 0 if decided else None)
-        parts.append(f"{text} {_number(one.mean)} {_sign(distance, decided)} {_number(other.mean)}")
+        seen.append(_greater(one, other))
+        parts.append(f"{text} {_number(one.mean)} {_SIGNS[seen[-1]]} {_number(other.mean)}")
     return Answer(_all(seen), "; ".join(parts))
 
 
@@ -92,8 +90,13 @@ def _all(seen: Sequence[bool | None]) -> bool | None:
     return None if None in seen else True
 
 
-def _sign(distance: float, decided: bool) -> str:
-    return "≈" if not decided else ">" if distance > 0 else "<"
+_SIGNS = {True: ">", False: "<", None: "≈"}
+
+
+def _greater(one: tables.Spread, other: tables.Spread) -> bool | None:
+    """Whether the mean of one is the greater one; None where that is not decided."""
+    distance = one.mean - other.mean
+    return distance > 0 if abs(distance) > 2.0 * math.hypot(one.error, other.error) else None
 
 
 def _number(mean: float) -> str:
@@ -112,67 +115,6 @@ def _schemes(greater: str, less: str, cases: Sequence[Case]) -> list[_Pair]:
     return pairs
 
 
-def _less_used(view: View) -> Answer:
-    return _compared(view, "utilisation", _schemes("none", "stop", CASES))
-
-
-def _stop_less_fair(view: View) -> Answer:
-    return _compared(view, "fairness", _schemes("stop", "none", CASES))
-
-
-def _drift_helps_stop(view: View) -> Answer:
-    pairs = [
-        _Pair(Case("stop", pause, False), Case("stop", pause, True), f"{'PAUSE' if pause else 'no PAUSE'}:")
-        for pause in (False, True)
-    ]
-    return _compared(view, "fairness", pairs)
-
-
-def _drift_helps(view: View) -> Answer:
-    pairs = [_Pair(Case(c.scheme, c.pause, False), c, f"{c.title}:") for c in CASES if c.drift]
-    return _compared(view, "fairness", pairs)
-
-
-def _basic_best_used(view: View) -> Answer:
-    both = [
-        _compared(view, "utilisation", _schemes("none", other, CASES)) for other in SCHEMES if other != "none"
-    ]
-    evidence = "; ".join(
-        f"against {name}: {answer.evidence}"
-        for name, answer in zip(list(SCHEMES.values())[1:], both, strict=True)
-    )
-    # Equal is not worse: none may be better than basic BCN.
-    return Answer(all(answer.holds is not False for answer in both), evidence)
-
-
-def _stop_less_fair_plain(view: View) -> Answer:
-    return _compared(view, "fairness", _schemes("stop", "none", [Case("none", False, False)]))
-
-
-def _max_less_fair(view: View) -> Answer:
-    return _compared(view, "fairness", _schemes("max", "stop", CASES))
-
-
-def _max_better_used(view: View) -> Answer:
-    return _compared(view, "utilisation", _schemes("max", "stop", CASES))
-
-
-def _worst_case(view: View) -> Answer:
-    seen, parts = [], []
-    for drift in (True, False):
-        worst = Case("max", True, drift)
-        others = [case for case in CASES if case.drift is drift and case != worst]
-        for table, sign in (("fairness", 1.0), ("utilisation", -1.0)):
-            here = view.spreads[table, worst]
-            next_worst = max(others, key=lambda case: sign * view.spreads[table, case].mean)
-            there = view.spreads[table, next_worst]
-            distance, error = sign * (here.mean - there.mean), math.hypot(here.error, there.error)
-            seen.append(distance > 0 if abs(distance) > 2.0 * error else None)
-            what = f"{'with' if drift else 'without'} drift, {table}"
-            parts.append(f"{what} {_number(here.mean)}, next {_number(there.mean)} ({next_worst.title})")
-    return Answer(_all(seen), "; ".join(parts))
-
-
 def _lasting(view: View, others: Sequence[str], measures: Mapping[bool, str]) -> Answer:
     """Whether basic BCN has more of a measure than each of `others`: one without, one with PAUSE."""
     if view.runs is None:
@@ -184,10 +126,7 @@ def _lasting(view: View, others: Sequence[str], measures: Mapping[bool, str]) ->
                 scheme: _of_runs(view.runs, Case(scheme, pause, drift), measure)
                 for scheme in ("none", *others)
             }
-            for other in others:
-                distance = figures["none"].mean - figures[other].mean
-                error = math.hypot(figures["none"].error, figures[other].error)
-                seen.append(distance > 0 if abs(distance) > 2.0 * error else None)
+            seen += [_greater(figures["none"], figures[other]) for other in others]
             means = ", ".join(f"{SCHEMES[scheme]} {figure.mean:.2f}" for scheme, figure in figures.items())
             parts.append(f"{_NAMES[measure]}, {'drift' if drift else 'no drift'}: {means}")
     return Answer(_all(seen), "; ".join(parts))
@@ -213,18 +152,74 @@ def _of_runs(runs: pl.DataFrame, case: Case, measure: str) -> tables.Spread:
     return tables.spread(runs.filter(chosen).get_column(measure).cast(pl.Float64).fill_null(0.0))
 
 
+_FIRST = 'first slide "Observation"'
+_SECOND = 'second slide "Observation"'
+
+_IDLE = (
+    "With PAUSE our BCN(0,0) leaves the link less idle than basic BCN, by 0.003 to 0.004: the misfit of the "
+    "utilisation of Pause + BCN(0,0)."
+)
+_OWN_TABLES = "The published tables deny it, too"
+STATEMENTS = Statements[View]()
+
+
+@STATEMENTS.holds(
+    "BCN(0,0) leaves congested links idle more than basic BCN while it recovers: more transient "
+    "inefficiency (utilisation, 5-20 ms; all four pairs).",
+    f"{_FIRST}, and the second",
+    known=_IDLE,
+)
+def _less_used(view: View) -> Answer:
+    return _compared(view, "utilisation", _schemes("none", "stop", CASES))
+
+
+@STATEMENTS.holds(
+    "BCN(0,0) tends to be less fair (fairness index, all four pairs) ...",
+    _FIRST,
+    known=f"{_OWN_TABLES}, with PAUSE.",
+)
+def _stop_less_fair(view: View) -> Answer:
+    return _compared(view, "fairness", _schemes("stop", "none", CASES))
+
+
+@STATEMENTS.holds("... but drift helps (BCN(0,0) with drift against without).", _FIRST)
+def _drift_helps_stop(view: View) -> Answer:
+    pairs = [
+        _Pair(Case("stop", pause, False), Case("stop", pause, True), f"{'PAUSE' if pause else 'no PAUSE'}:")
+        for pause in (False, True)
+    ]
+    return _compared(view, "fairness", pairs)
+
+
+@STATEMENTS.holds(
+    "BCN(0,0) has a much shorter period of drops (without PAUSE) or shorter PAUSE (with it).", _FIRST
+)
 def _stop_shortens(view: View) -> Answer:
     return _lasting(view, ["stop"], {False: "last_drop_ms", True: "paused_ms"})
 
 
-def _basic_lasts(view: View) -> Answer:
-    return _lasting(view, ["stop", "max"], {False: "last_drop_ms", True: "last_pause_ms"})
+@STATEMENTS.holds(
+    "Basic BCN is best for transient inefficiency on congested flows: no other scheme uses the link better.",
+    _SECOND,
+    known=_IDLE,
+)
+def _basic_best_used(view: View) -> Answer:
+    both = [
+        _compared(view, "utilisation", _schemes("none", other, CASES)) for other in SCHEMES if other != "none"
+    ]
+    evidence = "; ".join(
+        f"against {name}: {answer.evidence}"
+        for name, answer in zip(list(SCHEMES.values())[1:], both, strict=True)
+    )
+    # Equal is not worse: none may be better than basic BCN.
+    return Answer(all(answer.holds is not False for answer in both), evidence)
 
 
-def _both_reduce(view: View) -> Answer:
-    return _lasting(view, ["stop", "max"], {False: "lost_frames", True: "paused_ms"})
-
-
+@STATEMENTS.holds(
+    "But without PAUSE drops cause inefficiency at higher layers (here: frames are lost without PAUSE in "
+    "every run, and a hundredth of them at most with it; the layers above are not in the model).",
+    _SECOND,
+)
 def _loss_without_pause(view: View) -> Answer:
     if view.runs is None:
         return Answer(None, _ONLY_PICTURES)
@@ -241,6 +236,11 @@ def _loss_without_pause(view: View) -> Answer:
     return Answer(all(seen), "; ".join(parts))
 
 
+@STATEMENTS.holds(
+    "With PAUSE, long PAUSE causes inefficiency in victim flows (a flow that does not use the "
+    "congested port delivers less, and least with basic BCN, which pauses longest).",
+    _SECOND,
+)
 def _victims(view: View) -> Answer:
     if view.victims is None:
         return Answer(None, "the published network has no victim flow")
@@ -254,10 +254,7 @@ def _victims(view: View) -> Answer:
     }
     worst, free = shares["Pause + BCN"], shares["BCN"]
     others = [share for name, share in shares.items() if name not in ("Pause + BCN", "BCN")]
-    seen = [
-        _clearly_less(worst, free),
-        *(_clearly_less(worst, other) for other in others),
-    ]
+    seen = [_greater(other, worst) for other in (free, *others)]
     evidence = ", ".join(
         f"{name} {100.0 * share.mean:.1f} % ({paused[name].mean:.2f} ms of PAUSE)"
         for name, share in shares.items()
@@ -265,84 +262,59 @@ def _victims(view: View) -> Answer:
     return Answer(_all(seen), f"of what the victim offers in the first 5 ms arrive then: {evidence}")
 
 
-def _clearly_less(one: tables.Spread, other: tables.Spread) -> bool | None:
-    distance, error = other.mean - one.mean, math.hypot(one.error, other.error)
-    return distance > 0 if abs(distance) > 2.0 * error else None
+@STATEMENTS.holds("Basic BCN has long durations of drops or PAUSE (their ends).", _SECOND)
+def _basic_lasts(view: View) -> Answer:
+    return _lasting(view, ["stop", "max"], {False: "last_drop_ms", True: "last_pause_ms"})
 
 
-_FIRST = 'first slide "Observation"'
-_SECOND = 'second slide "Observation"'
-
-_IDLE = (
-    "With PAUSE our BCN(0,0) leaves the link less idle than basic BCN, by 0.003 to 0.004: the misfit of the "
-    "utilisation of Pause + BCN(0,0)."
+@STATEMENTS.holds(
+    "BCN(0,0) and BCN(MAX) are best for reducing drops or PAUSE (frames lost, time paused).", _SECOND
 )
-_OWN_TABLES = "The published tables deny it, too"
+def _both_reduce(view: View) -> Answer:
+    return _lasting(view, ["stop", "max"], {False: "lost_frames", True: "paused_ms"})
 
-STATEMENTS: Sequence[Statement[View]] = (
-    Statement(
-        "BCN(0,0) leaves congested links idle more than basic BCN while it recovers: more transient "
-        "inefficiency (utilisation, 5-20 ms; all four pairs).",
-        f"{_FIRST}, and the second",
-        _less_used,
-        known=_IDLE,
-    ),
-    Statement(
-        "BCN(0,0) tends to be less fair (fairness index, all four pairs) ...",
-        _FIRST,
-        _stop_less_fair,
-        known=f"{_OWN_TABLES}, with PAUSE.",
-    ),
-    Statement("... but drift helps (BCN(0,0) with drift against without).", _FIRST, _drift_helps_stop),
-    Statement(
-        "BCN(0,0) has a much shorter period of drops (without PAUSE) or shorter PAUSE (with it).",
-        _FIRST,
-        _stop_shortens,
-    ),
-    Statement(
-        "Basic BCN is best for transient inefficiency on congested flows: no other scheme uses the link "
-        "better.",
-        _SECOND,
-        _basic_best_used,
-        known=_IDLE,
-    ),
-    Statement(
-        "But without PAUSE drops cause inefficiency at higher layers (here: frames are lost without PAUSE in "
-        "every run, and a hundredth of them at most with it; the layers above are not in the model).",
-        _SECOND,
-        _loss_without_pause,
-    ),
-    Statement(
-        "With PAUSE, long PAUSE causes inefficiency in victim flows (a flow that does not use the "
-        "congested port delivers less, and least with basic BCN, which pauses longest).",
-        _SECOND,
-        _victims,
-    ),
-    Statement("Basic BCN has long durations of drops or PAUSE (their ends).", _SECOND, _basic_lasts),
-    Statement(
-        "BCN(0,0) and BCN(MAX) are best for reducing drops or PAUSE (frames lost, time paused).",
-        _SECOND,
-        _both_reduce,
-    ),
-    Statement(
-        "BCN(0,0) with no PAUSE and no drift is less fair than basic BCN.", _SECOND, _stop_less_fair_plain
-    ),
-    Statement(
-        "BCN(MAX) is somewhat less fair than BCN(0,0) (all four pairs) ...",
-        _SECOND,
-        _max_less_fair,
-        known=f"{_OWN_TABLES}, without PAUSE.",
-    ),
-    Statement(
-        "... but better at transient inefficiency (all four pairs).",
-        _SECOND,
-        _max_better_used,
-        known=f"{_OWN_TABLES}, with PAUSE.",
-    ),
-    Statement("Drift improves the fairness of BCN (all six schemes).", _SECOND, _drift_helps),
-    Statement(
-        "PAUSE and BCN(MAX) is the worst case (fairness and utilisation, with and without drift).",
-        'slides "Pause and BCN(MAX) (Worst Case)"',
-        _worst_case,
-    ),
+
+@STATEMENTS.holds("BCN(0,0) with no PAUSE and no drift is less fair than basic BCN.", _SECOND)
+def _stop_less_fair_plain(view: View) -> Answer:
+    return _compared(view, "fairness", _schemes("stop", "none", [Case("none", False, False)]))
+
+
+@STATEMENTS.holds(
+    "BCN(MAX) is somewhat less fair than BCN(0,0) (all four pairs) ...",
+    _SECOND,
+    known=f"{_OWN_TABLES}, without PAUSE.",
 )
+def _max_less_fair(view: View) -> Answer:
+    return _compared(view, "fairness", _schemes("max", "stop", CASES))
+
+
+@STATEMENTS.holds(
+    "... but better at transient inefficiency (all four pairs).", _SECOND, known=f"{_OWN_TABLES}, with PAUSE."
+)
+def _max_better_used(view: View) -> Answer:
+    return _compared(view, "utilisation", _schemes("max", "stop", CASES))
+
+
+@STATEMENTS.holds("Drift improves the fairness of BCN (all six schemes).", _SECOND)
+def _drift_helps(view: View) -> Answer:
+    pairs = [_Pair(Case(c.scheme, c.pause, False), c, f"{c.title}:") for c in CASES if c.drift]
+    return _compared(view, "fairness", pairs)
+
+
+@STATEMENTS.holds(
+    "PAUSE and BCN(MAX) is the worst case (fairness and utilisation, with and without drift).",
+    'slides "Pause and BCN(MAX) (Worst Case)"',
+)
+def _worst_case(view: View) -> Answer:
+    seen, parts = [], []
+    for drift in (True, False):
+        worst = Case("max", True, drift)
+        others = [case for case in CASES if case.drift is drift and case != worst]
+        for table, worse in (("fairness", max), ("utilisation", min)):
+            here = view.spreads[table, worst]
+            next_worst = worse(others, key=lambda case: view.spreads[table, case].mean)
+            there = view.spreads[table, next_worst]
+            seen.append(_greater(here, there) if worse is max else _greater(there, here))
+            what = f"{'with' if drift else 'without'} drift, {table}"
+            parts.append(f"{what} {_number(here.mean)}, next {_number(there.mean)} ({next_worst.title})")
+    return Answer(_all(seen), "; ".join(parts))

@@ -18,7 +18,7 @@ from weirlab.reproductions.mdr import phases
 from weirlab.reproductions.mdr.searches import DEVICES, DURATIONS_S, NEAR, SUITES, summary_of
 from weirlab.reproductions.mdr.tables import PUBLISHED_RUNS, published_time
 from weirlab.reproductions.mdr.traces import CASES, replayed
-from weirlab.reproductions.statements import Answer, Statement
+from weirlab.reproductions.statements import Answer, Statements
 from weirlab.reproductions.verdicts import Claim
 
 
@@ -109,6 +109,15 @@ def our_view(cells: pl.DataFrame, searches: pl.DataFrame, compared: pl.DataFrame
     return View(times, searches, compared)
 
 
+_WILDLY = 1.5
+"""How many times as much durations vary on the inconsistent suite; published are 1.9."""
+_TRIALS = "10, 30 and 60 s trials"
+STATEMENTS = Statements[View]()
+
+
+@STATEMENTS.holds(
+    "MDR makes more trials than one binary search in all, but fewer of the final duration.", "2.8.1"
+)
 def _more_trials(view: View) -> Answer:
     seen, parts = [], []
     for suite, about in SUITES.items():
@@ -124,6 +133,10 @@ def _more_trials(view: View) -> Answer:
     return Answer(all(seen), "; ".join(parts))
 
 
+@STATEMENTS.holds(
+    "In well behaving cases MDR takes less than half the time of one binary search (ip4, 30 and 60 s).",
+    "2.8.1 and 2.8.4.3",
+)
 def _faster_by_half(view: View) -> Answer:
     ratios = [view.ratio("ip4", duration_s) for duration_s in (30, 60)]
     return Answer(
@@ -131,6 +144,9 @@ def _faster_by_half(view: View) -> Answer:
     )
 
 
+@STATEMENTS.holds(
+    "One exception: with 10 s trials it is almost half (ip4; within 5 percentage points).", "2.8.4.3"
+)
 def _almost_by_half(view: View) -> Answer:
     ratio = view.ratio("ip4", 10)
     time = view.times["ip4", 10, "mdr"]
@@ -138,15 +154,19 @@ def _almost_by_half(view: View) -> Answer:
     return Answer(abs(ratio - 0.5) <= allowed, f"{_percents([ratio])} of the time")
 
 
+@STATEMENTS.holds("In inconsistent tests MDR is still faster, but not by half (vhost).", "2.8.4.3")
 def _somewhat_faster(view: View) -> Answer:
     ratios = [view.ratio("vhost", duration_s) for duration_s in DURATIONS_S]
     return Answer(all(0.5 < ratio < 1.0 for ratio in ratios), f"{_percents(ratios)} of the time, {_TRIALS}")
 
 
-_WILDLY = 1.5
-"""How many times as much durations vary on the inconsistent suite; published are 1.9."""
-
-
+@STATEMENTS.holds(
+    "In inconsistent tests the durations of MDR vary wildly (vhost; sd at least 20 % of the mean, and on "
+    "average 1.5 times the share in the consistent suite).",
+    "2.8.4.3",
+    known="They vary here, and nearly as much on the consistent device: 27 to 30 % of the mean. The "
+    "statement does not distinguish the two.",
+)
 def _wildly_varying(view: View) -> Answer:
     """Clearly more than on the suite whose results are consistent: a spread that both have says nothing."""
     spreads = {
@@ -158,6 +178,11 @@ def _wildly_varying(view: View) -> Answer:
     return Answer(min(spreads["vhost"]) >= 0.2 and much_more, evidence)
 
 
+@STATEMENTS.holds(
+    "The values that searches of the inconsistent suite find differ between runs; the consistent one's "
+    "do not (sd of the NDR above, below the final width).",
+    "2.8.4.1",
+)
 def _results_differ(view: View) -> Answer:
     seen, parts = [], []
     for suite, differ in (("ip4", False), ("vhost", True)):
@@ -174,6 +199,11 @@ def _results_differ(view: View) -> Answer:
     return Answer(all(seen), "; ".join(parts))
 
 
+@STATEMENTS.holds(
+    "MDR yields the same or similar results as binary search (both suites: on average at most one final "
+    "width apart, but for two standard errors).",
+    "2.8.1",
+)
 def _similar(view: View) -> Answer:
     distances, errors, apart = [], [], []
     for suite, about in SUITES.items():
@@ -203,6 +233,13 @@ def _similar(view: View) -> Answer:
     return Answer(all(near), evidence)
 
 
+@STATEMENTS.holds(
+    "It does so in all cases: also on a device that drops frames at random times (half of the searches "
+    "within 5 %).",
+    "2.8.1",
+    known="Where the NDR is a matter of luck, the two methods draw lots in different ways: the rates of "
+    "both depend on how many trials they make, of which duration, and where.",
+)
 def _similar_in_all_cases(view: View) -> Answer:
     seen, parts = [], []
     for duration_s in (10.0, 60.0):
@@ -224,6 +261,7 @@ def _similar_in_all_cases(view: View) -> Answer:
     )
 
 
+@STATEMENTS.holds("The final phase takes most of the time of a search (vhost, 60 s).", "2.8.5")
 def _final_phase(view: View) -> Answer:
     searches = view.of("vhost", "mdr", 60.0)
     shares = (
@@ -234,6 +272,7 @@ def _final_phase(view: View) -> Answer:
     return Answer(mean > 0.5, many or f"{_percents(shares)} of the time in the one search with 60 s trials")
 
 
+@STATEMENTS.holds("In the worst case MDR takes longer than a binary search.", "2.8.1")
 def _worst_case(view: View) -> Answer:
     evidence, longer = [], []
     for device in ("vhost", "random-drops"):
@@ -250,6 +289,9 @@ def _worst_case(view: View) -> Answer:
     return Answer(any(longer) or (None if len(longer) < 2 else False), "; ".join(evidence))
 
 
+@STATEMENTS.holds(
+    "Both methods report non-repeatable results for very bad behaving cases (sd of at least 10 %).", "2.8.1"
+)
 def _not_repeatable(view: View) -> Answer:
     spreads = []
     for algorithm in ("mdr", "ndr-binary"):
@@ -261,6 +303,9 @@ def _not_repeatable(view: View) -> Answer:
     return Answer(min(spreads) >= 0.1, evidence)
 
 
+@STATEMENTS.holds(
+    "Binary search spends most of its time outside of the interesting region (vhost, 60 s).", "2.8.5"
+)
 def _outside(view: View) -> Answer:
     searches = view.searches.filter(
         pl.col("device") == "vhost",
@@ -272,6 +317,7 @@ def _outside(view: View) -> Answer:
     return Answer(share > 0.5, f"{evidence}; {searches.height} search{'es' if searches.height > 1 else ''}")
 
 
+@STATEMENTS.holds("With 10 s trials two intermediate phases instead of one hurt (ip4).", "2.8.4.3")
 def _two_phases_hurt(view: View) -> Answer:
     if view.phases is None:
         return Answer(None, "not measured; 'most probably'")
@@ -282,6 +328,7 @@ def _two_phases_hurt(view: View) -> Answer:
     return Answer(one_s < two_s, f"{one_s:.1f} s with one phase, {two_s:.1f} s with two")
 
 
+@STATEMENTS.holds("Fewer phases are required for well behaving cases; worse ones may need more.", "2.8.2.1")
 def _fewer_when_well(view: View) -> Answer:
     if view.phases is None:
         return Answer(None, "'more experimentation needed'")
@@ -290,78 +337,6 @@ def _fewer_when_well(view: View) -> Answer:
     badly = max(max(best[device]) for device in DEVICES if device not in phases.WELL_BEHAVED)
     evidence = f"at most {well} on {' and '.join(phases.WELL_BEHAVED)}, up to {badly} on the others"
     return Answer(well < badly, evidence)
-
-
-_TRIALS = "10, 30 and 60 s trials"
-
-STATEMENTS: Sequence[Statement[View]] = (
-    Statement(
-        "MDR makes more trials than one binary search in all, but fewer of the final duration.",
-        "2.8.1",
-        _more_trials,
-    ),
-    Statement(
-        "In well behaving cases MDR takes less than half the time of one binary search (ip4, 30 and 60 s).",
-        "2.8.1 and 2.8.4.3",
-        _faster_by_half,
-    ),
-    Statement(
-        "One exception: with 10 s trials it is almost half (ip4; within 5 percentage points).",
-        "2.8.4.3",
-        _almost_by_half,
-    ),
-    Statement(
-        "In inconsistent tests MDR is still faster, but not by half (vhost).", "2.8.4.3", _somewhat_faster
-    ),
-    Statement(
-        "In inconsistent tests the durations of MDR vary wildly (vhost; sd at least 20 % of the mean, and on "
-        "average 1.5 times the share in the consistent suite).",
-        "2.8.4.3",
-        _wildly_varying,
-        known="They vary here, and nearly as much on the consistent device: 27 to 30 % of the mean. The "
-        "statement does not distinguish the two.",
-    ),
-    Statement(
-        "The values that searches of the inconsistent suite find differ between runs; the consistent one's "
-        "do not (sd of the NDR above, below the final width).",
-        "2.8.4.1",
-        _results_differ,
-    ),
-    Statement(
-        "MDR yields the same or similar results as binary search (both suites: on average at most one final "
-        "width apart, but for two standard errors).",
-        "2.8.1",
-        _similar,
-    ),
-    Statement(
-        "It does so in all cases: also on a device that drops frames at random times (half of the searches "
-        "within 5 %).",
-        "2.8.1",
-        _similar_in_all_cases,
-        known="Where the NDR is a matter of luck, the two methods draw lots in different ways: the rates of "
-        "both depend on how many trials they make, of which duration, and where.",
-    ),
-    Statement("The final phase takes most of the time of a search (vhost, 60 s).", "2.8.5", _final_phase),
-    Statement("In the worst case MDR takes longer than a binary search.", "2.8.1", _worst_case),
-    Statement(
-        "Both methods report non-repeatable results for very bad behaving cases (sd of at least 10 %).",
-        "2.8.1",
-        _not_repeatable,
-    ),
-    Statement(
-        "Binary search spends most of its time outside of the interesting region (vhost, 60 s).",
-        "2.8.5",
-        _outside,
-    ),
-    Statement(
-        "With 10 s trials two intermediate phases instead of one hurt (ip4).", "2.8.4.3", _two_phases_hurt
-    ),
-    Statement(
-        "Fewer phases are required for well behaving cases; worse ones may need more.",
-        "2.8.2.1",
-        _fewer_when_well,
-    ),
-)
 
 
 def _mean(searches: pl.DataFrame, column: str) -> float:

@@ -8,7 +8,7 @@ Source: ZRL benchmark, 'Simulations Confirm Our Sensitivity Ranking', and 'Concl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import polars as pl
@@ -72,11 +72,10 @@ _TRANSIENTS: Sequence[_Transient] = (
 )
 
 
-def transients(data: Data) -> list[Claim]:
+def transients(data: Data) -> Iterator[Claim]:
     """Output-generated hotspots against input-generated ones, over the whole plane."""
-    if not data.has("og-32", "ig-32"):
-        return []
-    return [_compared(data, transient) for transient in _TRANSIENTS]
+    if data.has("og-32", "ig-32"):
+        yield from (_compared(data, transient) for transient in _TRANSIENTS)
 
 
 def _compared(data: Data, transient: _Transient) -> Claim:
@@ -100,9 +99,8 @@ def _compared(data: Data, transient: _Transient) -> Claim:
     )
 
 
-def response(data: Data) -> list[Claim]:
+def response(data: Data) -> Iterator[Claim]:
     """Whether it improves along Ps and along Gd, of both types, up to the bound of the claimed range."""
-    made = []
     bound = PUBLISHED["optimal_range"]["decrease_gain"][1]
     for plane, title in (("og-32", "OG"), ("ig-32", "IG")):
         if not data.has(plane):
@@ -114,17 +112,14 @@ def response(data: Data) -> list[Claim]:
                 better, worse = _steps(rows, measure, along, beside)
                 good &= better > 0 and better >= _MOST * (better + worse)
                 parts.append(f"with {_NAMES[along]} it {name} in {better} steps, later or higher in {worse}")
-        made.append(
-            Claim(
-                statement=f"The response to a hotspot improves as Ps and Gd increase, within bounds "
-                f"({title}, Gd up to {bound:g}: the hot queue settles sooner and peaks lower).",
-                holds=good,
-                evidence="; ".join(parts),
-                published=_PICTURES,
-                source=_PLACE,
-            )
+        yield Claim(
+            statement=f"The response to a hotspot improves as Ps and Gd increase, within bounds "
+            f"({title}, Gd up to {bound:g}: the hot queue settles sooner and peaks lower).",
+            holds=good,
+            evidence="; ".join(parts),
+            published=_PICTURES,
+            source=_PLACE,
         )
-    return made
 
 
 def _steps(rows: pl.DataFrame, measure: str, along: str, beside: str) -> tuple[int, int]:
@@ -135,18 +130,16 @@ def _steps(rows: pl.DataFrame, measure: str, along: str, beside: str) -> tuple[i
     return int((changes < -1e-6).sum()), int((changes > 1e-6).sum())
 
 
-def outside(data: Data) -> list[Claim]:
+def outside(data: Data) -> Iterator[Claim]:
     """Whether it is worse on each side of the claimed range than at its edge."""
     if not data.has("og-32"):
-        return []
+        return
     box = PUBLISHED["optimal_range"]
     (low_p, high_p), (low_g, high_g) = box["sampling_probability"], box["decrease_gain"]
-    return [
-        _side(data, "gd", low_g, below=True),
-        _side(data, "ps", low_p, below=True),
-        _side(data, "gd", high_g, below=False),
-        _side(data, "ps", high_p, below=False),
-    ]
+    yield _side(data, "gd", low_g, below=True)
+    yield _side(data, "ps", low_p, below=True)
+    yield _side(data, "gd", high_g, below=False)
+    yield _side(data, "ps", high_p, below=False)
 
 
 _NAMES = {"gd": "Gd", "ps": "Ps"}
