@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from weirlab import doctor
-from weirlab.doctor import Check, examine
+from weirlab.doctor import Check, clock, examine, kernel, privileges, system, tools
 from weirlab.errors import MissingCapability
 from weirlab.testbed.account import CpuTime, MachineAccount, Reading
 
@@ -57,18 +56,17 @@ def test_sleeping_is_judged_only_where_it_is_measured():
 def test_what_a_hypervisor_takes_is_a_lack_and_told_by_name():
     account = MachineAccount(duration_s=2.0, cpus={0: CpuTime(stolen_s=0.24, idle_s=1.76)})
     since_boot = Reading(at_s=9.0, cpus={0: CpuTime(stolen_s=1.0, idle_s=99.0)}, softirq={}, waiting_s=None)
-    check = doctor._taken(account, since_boot)
+    check = clock._taken(account, since_boot)
     assert check.status == "lack"
     assert "a hypervisor took 12.0% of the CPU time away" in check.found
     assert "1.00% stolen" in check.found
     assert (
-        doctor._taken(MachineAccount(duration_s=2.0, cpus={0: CpuTime(idle_s=2.0)}), since_boot).status
-        == "ok"
+        clock._taken(MachineAccount(duration_s=2.0, cpus={0: CpuTime(idle_s=2.0)}), since_boot).status == "ok"
     )
 
 
 def test_elsewhere_than_on_linux_it_says_that_live_testbeds_need_linux(monkeypatch):
-    monkeypatch.setattr(doctor.sys, "platform", "darwin")
+    monkeypatch.setattr(system.sys, "platform", "darwin")
     checks = examine()
     platform = named(checks, "platform")
     assert platform.status == "lack"
@@ -79,7 +77,7 @@ def test_elsewhere_than_on_linux_it_says_that_live_testbeds_need_linux(monkeypat
 
 @on_linux
 def test_one_cpu_is_a_lack_that_explains_why_nothing_is_ever_lost(monkeypatch):
-    monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda _: {3})
+    monkeypatch.setattr(system.os, "sched_getaffinity", lambda _: {3})
     check = named(examine(measure_clock=False), "CPUs")
     assert check.status == "lack"
     assert "no upper bound seen" in check.means
@@ -91,11 +89,11 @@ def test_what_could_not_be_tried_is_unknown_and_not_a_lack(monkeypatch):
         def __init__(self) -> None:
             raise MissingCapability("network namespaces need root")
 
-    monkeypatch.setattr(doctor, "Namespace", Refused)
+    monkeypatch.setattr(kernel, "Namespace", Refused)
     checks = examine(measure_clock=False)
     assert named(checks, "network namespaces").status == "lack"
     assert "need root" in named(checks, "network namespaces").found
-    assert {named(checks, name).status for name in doctor.FEATURES} == {"unknown"}
+    assert {named(checks, name).status for name in kernel.FEATURES} == {"unknown"}
 
 
 @on_linux
@@ -110,14 +108,14 @@ def test_what_could_not_be_tried_is_unknown_and_not_a_lack(monkeypatch):
 )
 def test_capabilities_are_read_from_their_bits(monkeypatch, bits, held):
     status = f"CapPrm:\t0000000000000000\nCapEff:\t{bits}\nCapBnd:\t000001ffffffffff\n"
-    monkeypatch.setattr(doctor, "_read", lambda _: status)
-    assert doctor._capabilities() == held
+    monkeypatch.setattr(privileges, "read", lambda _: status)
+    assert privileges.capabilities() == held
 
 
 @on_linux
 def test_a_user_without_capabilities_is_told_to_use_sudo(monkeypatch):
-    monkeypatch.setattr(doctor, "_capabilities", set)
-    monkeypatch.setattr(doctor, "_real_time_limit", lambda: 0)
+    monkeypatch.setattr(privileges, "capabilities", set)
+    monkeypatch.setattr(privileges, "_real_time_limit", lambda: 0)
     checks = examine(measure_clock=False)
     for name in ("network administration", "real-time priority"):
         check = named(checks, name)
@@ -129,15 +127,15 @@ def test_a_tool_that_hangs_does_not_hang_the_doctor(monkeypatch):
     def hang(*_args: object, timeout: float, **_options: object) -> None:
         raise subprocess.TimeoutExpired("tool", timeout)
 
-    monkeypatch.setattr(doctor.shutil, "which", lambda *_args, **_options: "/usr/bin/tool")
-    monkeypatch.setattr(doctor.subprocess, "run", hang)
-    tools = [check for check in examine(measure_clock=False) if check.section == "tools"]
-    assert tools
-    assert {check.found for check in tools} == {"of unknown version"}
+    monkeypatch.setattr(tools.shutil, "which", lambda *_args, **_options: "/usr/bin/tool")
+    monkeypatch.setattr(tools.subprocess, "run", hang)
+    found = [check for check in examine(measure_clock=False) if check.section == "tools"]
+    assert found
+    assert {check.found for check in found} == {"of unknown version"}
 
 
 def test_a_tool_that_is_not_there_comes_with_the_name_of_its_package(monkeypatch):
-    monkeypatch.setattr(doctor.shutil, "which", lambda *_args, **_options: None)
+    monkeypatch.setattr(tools.shutil, "which", lambda *_args, **_options: None)
     ping = named(examine(measure_clock=False), "ping")
     assert ping.status == "lack"
     assert "iputils-ping" in ping.remedy
@@ -145,7 +143,7 @@ def test_a_tool_that_is_not_there_comes_with_the_name_of_its_package(monkeypatch
 
 @on_linux
 def test_each_program_that_a_command_runs_is_looked_for_with_what_is_missing_without_it():
-    means = {name: tool.means for name, tool in doctor.TOOLS.items()}
+    means = {name: tool.means for name, tool in tools.TOOLS.items()}
     for name, words in {
         "iperf3": "weir bulk",
         "ping": "weir bulk",
@@ -165,7 +163,7 @@ def test_a_ping_that_may_not_send_is_a_lack(monkeypatch, tmp_path):
         program.write_text(script)
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-        return named(doctor._tools(), "ping")
+        return named(tools.checks(), "ping")
 
     refused = told(
         "#!/bin/sh\n[ $1 = -V ] && echo ping 3.1 && exit\necho 'socket: not permitted' >&2; exit 2\n"
@@ -181,9 +179,9 @@ def test_a_ping_that_may_not_send_is_a_lack(monkeypatch, tmp_path):
 
 
 def test_a_missing_report_package_is_a_lack_of_plots(monkeypatch):
-    find = doctor.importlib.util.find_spec
+    find = system.importlib.util.find_spec
     monkeypatch.setattr(
-        doctor.importlib.util, "find_spec", lambda name: None if name == "altair" else find(name)
+        system.importlib.util, "find_spec", lambda name: None if name == "altair" else find(name)
     )
     check = named(examine(measure_clock=False), "report packages")
     assert check.status == "lack"
@@ -221,13 +219,13 @@ def test_nothing_is_left_behind():
 def test_an_installation_that_only_root_can_enter_is_a_lack(monkeypatch, mode, uid, status):
     with tempfile.TemporaryDirectory() as place:
         home = Path(place)
-        monkeypatch.setattr(doctor.sys, "prefix", str(home / "venv"))
-        monkeypatch.setattr(doctor.sys, "executable", "/usr/bin/python3")
-        monkeypatch.setattr(doctor, "__file__", "/usr/lib/weirlab/doctor.py")
-        monkeypatch.setattr(doctor.os, "geteuid", lambda: uid)
+        monkeypatch.setattr(system.sys, "prefix", str(home / "venv"))
+        monkeypatch.setattr(system.sys, "executable", "/usr/bin/python3")
+        monkeypatch.setattr(system, "__file__", "/usr/lib/weirlab/doctor/system.py")
+        monkeypatch.setattr(system.os, "geteuid", lambda: uid)
         (home / "venv").mkdir()
         home.chmod(mode)
-        check = doctor._place()
+        check = system._place()
     assert check.status == status
     if status == "lack":
         assert f"{home} is closed to other users" in check.found
