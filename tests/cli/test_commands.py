@@ -623,6 +623,19 @@ def test_an_option_of_other_tools_leads_to_the_one_that_is_meant(weir, words, hi
     assert hint in outcome.err
 
 
+@pytest.mark.parametrize("words", [["run", "incast"], ["reproduce", "zrl"], ["trace", "capture.pcap"]])
+def test_a_file_for_a_report_leads_to_where_the_report_goes(weir, words):
+    outcome = weir(*words, "--report", "page.html")
+    assert outcome.code == 2
+    assert "--report page.html: --report takes no file" in outcome.err
+    assert ("--out DIR names" in outcome.err) == ("--out" in weir(words[0], "--help").out)
+
+
+def test_a_scenario_after_report_is_the_scenario(weir):
+    outcome = weir("run", "--report", "no-such-scenario")
+    assert "no-such-scenario: there is no such file" in outcome.err
+
+
 def test_options_of_a_program_that_is_started_are_its_own(weir):
     assert "--rtt" not in weir("emulate", "no-such-scenario", "--", "true", "--rtt", "1").err
 

@@ -13,10 +13,12 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 from shutil import get_terminal_size
 from typing import Annotated, Any, NoReturn, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 from typer.models import CommandInfo, TyperInfo
 
 from weirlab.cli.completion import what_is_asked
@@ -116,7 +118,27 @@ def application(command: str | None = None) -> typer.Typer:
                     inspect.getdoc(registered.callback) or "", get_terminal_size().columns
                 )
                 registered.callback = _guarded(registered.callback)
+                if registered.cls in (None, TyperCommand):
+                    registered.cls = _Command
     return app
+
+
+class _Command(TyperCommand):
+    """A command that says where its report goes to whoever names a file for it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line."""
+        flags = {name for each in self.params if getattr(each, "is_flag", False) for name in each.opts}
+        named = dict(pairwise(args)).get("--report", "-")
+        if "--report" in flags and not named.startswith("-"):
+            _, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
+            if extra:
+                out = any("--out" in each.opts for each in self.params)
+                raise InputError(
+                    f"--report {named}: --report takes no file; it writes the page into the directory of the "
+                    f"result{', which --out DIR names' if out else ''}"
+                )
+        return super().parse_args(ctx, args)
 
 
 _INDENT = 2
