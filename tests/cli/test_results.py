@@ -43,7 +43,44 @@ def test_questions_are_answered_with_what_the_study_found(weir, stored, place):
     assert [(row["level"], row["mean"]) for row in rows] == list(means.iter_rows())
     refused = weir("results", "lab", "--sql", "SELECT * FROM nothing")
     assert refused.code == 2
-    assert "tables are studies, runs, measures, levels" in refused.err
+    assert "tables are studies, runs, measures, points, levels" in refused.err
+
+
+def test_a_factor_is_a_column_under_its_short_name(weir, stored, place):
+    query = (
+        "SELECT load, AVG(value) AS mean FROM measures JOIN points USING (plan, point) "
+        "WHERE measure = 'loss' GROUP BY load ORDER BY load"
+    )
+    rows = weir("results", "lab", "--sql", query, "--json").json["rows"]
+    study = Study.load(place / "s")
+    joined = study.measures.filter(measure="loss").join(study.points, on="point")
+    factor = "traffic.a.source.load"
+    means = joined.group_by(factor).agg(pl.col("value").mean()).sort(factor)
+    assert [(row["load"], row["mean"]) for row in rows] == list(means.iter_rows())
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("SELECT lod FROM points", "did you mean 'load'? Columns of points are study, plan, point, load;"),
+        ("SELECT xyzzy FROM measures", "; columns of points are study, plan, point, load;"),
+        ('SELECT "traffic.a.source.load" FROM points', "; load is a column of points;"),
+        ("SELECT load FROM measures", "; load is a column of points;"),
+        ("SELECT m.level FROM measures m", "; level is a column of levels;"),
+    ],
+)
+def test_a_wrong_column_leads_to_the_one_that_is_meant(weir, stored, query, hint):
+    refused = weir("results", "lab", "--sql", query)
+    assert refused.code == 2
+    assert hint in refused.err
+
+
+def test_a_question_on_levels_that_finds_nothing_is_answered_with_the_factors(weir, stored):
+    where = "SELECT * FROM levels WHERE factor = "
+    assert "Factors are traffic.a.source.load." in weir("results", "lab", "--sql", f"{where}'load'").out
+    found = weir("results", "lab", "--sql", f"{where}'traffic.a.source.load'").out
+    assert "Factors are" not in found
+    assert "2 rows" in found
 
 
 def test_values_without_their_unit_are_followed_by_it(weir, stored):

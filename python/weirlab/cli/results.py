@@ -40,7 +40,9 @@ def results(
     ] = None,
     sql: Annotated[
         str | None,
-        typer.Option(metavar="QUERY", help="Query the tables studies, runs, measures and levels in SQL."),
+        typer.Option(
+            metavar="QUERY", help="Query the tables studies, runs, measures, points and levels in SQL."
+        ),
     ] = None,
     stale: Annotated[
         bool, typer.Option("--stale", help="Include results of other engines in --sql.")
@@ -72,10 +74,12 @@ def results(
       weir results s3://lab/runs --where 'failed > 0'
       weir results /shared/lab \\
           --sql 'SELECT MAX(value) FROM measures'
+      weir results /shared/lab \\
+          --sql 'SELECT * FROM measures JOIN points USING (plan, point)'
       weir results /shared/lab --sql 'SELECT * FROM runs' --export runs.parquet
       weir results /shared/lab --compact --prune stale --prune damaged
     """
-    from weirlab.studies.stored import asked, store_at, units_of
+    from weirlab.studies.stored import asked, factors_of, store_at, units_of
 
     if sql and where:
         raise InputError("--sql and --where: give one of them; a query has its own WHERE")
@@ -104,7 +108,7 @@ def results(
         show(_table(found, sql or store.url))
         many = f"{found.height} {'row' if sql else 'plan'}{'' if found.height == 1 else 's'} in {store.url}."
         old = not sql and found.height and found["stale"].any()
-        units = units_of(store, query, found)
+        units, factors = units_of(store, query, found), factors_of(store, query, found)
         conclude(
             [
                 many,
@@ -113,6 +117,7 @@ def results(
                     if units
                     else []
                 ),
+                *([factors] if factors else []),
                 *(["Stale results were made by another engine; --prune stale removes them."] if old else []),
             ]
         )

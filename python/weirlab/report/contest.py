@@ -22,8 +22,9 @@ from weirlab.report.page import (
     mean_text,
     number,
 )
-from weirlab.report.shared import display_unit, short_names
+from weirlab.report.shared import display_unit
 from weirlab.scenario.file.problems import listed
+from weirlab.scenario.plan.combinations import short_names
 from weirlab.scenario.plan.contest import Halving
 from weirlab.studies import Finalist, Standing, Study
 

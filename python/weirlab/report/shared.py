@@ -17,19 +17,6 @@ if TYPE_CHECKING:
     from weirlab.scenario import Scenario
 
 
-def short_names(names: Sequence[str]) -> dict[str, str]:
-    """The last part of each path, after what distinguishes it from others that end alike: `fast.rate`."""
-    found = {}
-    for name in names:
-        parts = name.split(".")
-        others = [f".{each}" for each in names if each != name]
-        ends = (".".join(parts[i:]) for i in range(len(parts) - 1, -1, -1))
-        end = next((end for end in ends if not any(each.endswith(f".{end}") for each in others)), name)
-        first, _, rest = end.partition(".")
-        found[name] = f"{first}.{rest.rsplit('.', 1)[-1]}" if rest else first
-    return found if len({*found.values()}) == len(found) else {name: name for name in names}
-
-
 def display_unit(unit: str, largest: float) -> tuple[float, str]:
     """Factor and unit in which values of a measure are shown."""
     kinds = {"ps": "time", "B": "bytes", "bit/s": "rate", "frame/s": "frame_rate"}

@@ -34,6 +34,7 @@ from weirlab.report.page import (
 from weirlab.report.pairs import pair_sections, pair_sentence, precision_sentence
 from weirlab.report.sensitivity import sensitivity_sections
 from weirlab.results import Manifest
+from weirlab.scenario.plan.combinations import short_names
 from weirlab.stats import mean_interval
 from weirlab.studies import Study
 
@@ -196,7 +197,7 @@ def _extremes(study: Study) -> list[Card]:
         least, most = named.row(0, named=True), named.row(-1, named=True)
         factor, unit = shared.display_unit(least["unit"], max(abs(least["value"]), abs(most["value"])))
         low, high = (number(row["value"] * factor, 3) for row in (least, most))
-        names = shared.short_names(factors).items()
+        names = short_names(factors).items()
         where = [", ".join(f"{name} {row[path]}" for path, name in names) for row in (least, most)]
         cards.append(Card(name, f"{low} … {high} {unit}".rstrip(), f"at {where[0]} … at {where[1]}"))
     return cards
@@ -240,7 +241,7 @@ def effect_table(study: Study) -> Table:
     return Table(
         "Measures by point" + (": mean ± half of the 95 % interval" if several else ""),
         [
-            *(Column(name, numeric=False) for name in shared.short_names(factors or ["point"]).values()),
+            *(Column(name, numeric=False) for name in short_names(factors or ["point"]).values()),
             *([Column("runs")] if sequential else []),
             *(Column(name, shown[name][1]) for name in names),
         ],
@@ -297,7 +298,7 @@ def _frame_table(study: Study) -> Details:
     table = Table(
         "Frames by point, sums over replicates",
         [
-            *(Column(name, numeric=False) for name in shared.short_names(factors or ["point"]).values()),
+            *(Column(name, numeric=False) for name in short_names(factors or ["point"]).values()),
             *heads("sent | delivered | dropped | under way | loss ratio"),
             *(heads("acknowledgements | dropped of them") if back else []),
         ],

@@ -1,22 +1,26 @@
-"""What a store holds, as tables for questions: `studies`, `runs`, `measures` and `levels`."""
+"""What a store holds, as tables for questions: `studies`, `runs`, `measures`, `points` and `levels`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
 
 from weirlab.errors import InputError
 from weirlab.results import Manifest
+from weirlab.scenario.file.problems import did_you_mean, listed
+from weirlab.scenario.plan.combinations import short_names
 from weirlab.store import COUNTS, PROVENANCE, Store, engine
 from weirlab.studies.asking import asking_of, runs_in
 from weirlab.studies.plan import plan_of
 from weirlab.studies.study import ABOUT, about_in, store_of
 
-TABLES = ("studies", "runs", "measures", "levels")
+TABLES = ("studies", "runs", "measures", "points", "levels")
+_Types = dict[str, type[pl.DataType]]
 _RUN = ("plan", "point", "replicate", "seed", "key", "status", "reason", *COUNTS, *PROVENANCE)
-_STUDIES = {
+_STUDIES: _Types = {
     "study": pl.String,
     "plan": pl.String,
     "engine": pl.String,
@@ -71,42 +75,74 @@ def studies_in(store: Store) -> pl.DataFrame:
 def asked(store: Store, query: str, *, stale: bool = False) -> pl.DataFrame:
     """The answer to a question in SQL. Tables are `studies` (see `studies_in`); `runs`, with a row per run:
     `study plan engine point replicate seed key status reason`, counts of frames and provenance; `measures`:
-    `study plan engine point replicate measure value unit`; `levels`: `study plan point factor level`.
+    `study plan engine point replicate measure value unit`; `points`, with a row per point: `study plan point`
+    and the level of each factor, in a column that has its short name (see `short_names`); `levels`, the same
+    with a row per point and factor: `study plan point factor level`, where `factor` is the whole path.
 
     Args:
         stale: Also results of other engines; the column `engine` tells them apart.
 
     Raises:
-        InputError: The question cannot be answered, with the reason.
+        InputError: The question cannot be answered, with the reason, and the nearest names.
     """
     words = query.lower()
-    tables: dict[str, pl.DataFrame] = {}
-    if "studies" in words:
-        tables["studies"] = studies_in(store)
-    if any(name in words for name in ("runs", "measures", "levels")):
-        names = {
-            each: str(store.document("plans", each).get("name", "?")) for each in store.documents("plans")
-        }
-        more = [
-            column for word, column in (("measures", "measures"), ("levels", "document")) if word in words
-        ]
-        rows = _rows(store, names, more, stale=stale)
-        tables["runs"] = rows.drop(more)
-        if "measures" in words:
-            tables["measures"] = (
-                rows.filter(status="ok")
-                .select("study", "plan", "engine", "point", "replicate", "measures")
-                .explode("measures")
-                .drop_nulls("measures")
-                .unnest("measures")
-            )
-        if "levels" in words:
-            tables["levels"] = _levels(store, names, rows)
+    tables = _tables(store, {name for name in TABLES if name in words}, stale=stale)
     try:
         return pl.SQLContext(tables, eager=True).execute(query)
     except (pl.exceptions.PolarsError, TypeError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"{query}: {reason}; tables are {', '.join(TABLES)}") from error
+        reason = str(error).splitlines()[0].partition("; valid columns")[0]
+        hint = _meant(reason, _tables(store, TABLES, stale=stale, points=1))
+        raise InputError(f"{query}: {reason}{hint}; tables are {', '.join(TABLES)}") from error
+
+
+def _tables(
+    store: Store, wanted: Collection[str], *, stale: bool, points: int | None = None
+) -> dict[str, pl.DataFrame]:
+    """Those that are wanted; with `points` the levels of so many of each study."""
+    tables: dict[str, pl.DataFrame] = {}
+    if "studies" in wanted:
+        tables["studies"] = studies_in(store)
+    if not {*wanted} - {"studies"}:
+        return tables
+    names = {each: str(store.document("plans", each).get("name", "?")) for each in store.documents("plans")}
+    more = (["measures"] if "measures" in wanted else []) + (
+        ["document"] if {"points", "levels"} & {*wanted} else []
+    )
+    rows = _rows(store, names, more, stale=stale)
+    tables["runs"] = rows.drop(more)
+    if "measures" in wanted:
+        tables["measures"] = (
+            rows.filter(status="ok")
+            .select("study", "plan", "engine", "point", "replicate", "measures")
+            .explode("measures")
+            .drop_nulls("measures")
+            .unnest("measures")
+        )
+    if "document" in more:
+        of_levels = rows.unique(["plan", "point"], maintain_order=True).select("plan", "point", "document")
+        if points is not None:
+            of_levels = of_levels.group_by("plan", maintain_order=True).head(points)
+        levels = list(_levels(store, names, of_levels))
+        tables["levels"] = pl.concat(
+            [pl.DataFrame(schema=_POINT | _LEVEL), *(_long(each) for each in levels)]
+        )
+        wide = [each.rename(_columns(each)) for each in levels]
+        tables["points"] = pl.concat([pl.DataFrame(schema=_POINT), *wide], how="diagonal")
+    return tables
+
+
+def _meant(reason: str, tables: Mapping[str, pl.DataFrame]) -> str:
+    """What a question may have meant that was refused for the name of a column."""
+    found = re.search(r"column(?: named)? [\"'](.+?)[\"']", reason)
+    if found is None:
+        return ""
+    name, last = found[1], found[1].rpartition(".")[2]
+    homes = [table for table, frame in tables.items() if last in frame.columns]
+    if homes:
+        return f"; {last} is a column of {' and '.join(homes)}"
+    known = dict.fromkeys(column for frame in tables.values() for column in frame.columns)
+    near = did_you_mean(name, known)
+    return f"{near}{' C' if near else '; c'}olumns of points are {listed(tables['points'].columns)}"
 
 
 def units_of(store: Store, query: str, found: pl.DataFrame) -> dict[str, str]:
@@ -120,7 +156,15 @@ def units_of(store: Store, query: str, found: pl.DataFrame) -> dict[str, str]:
     return {name: units[name] for name in sorted(named & units.keys() or units)}
 
 
-def _rows(store: Store, names: dict[str, str], more: Sequence[str], *, stale: bool) -> pl.DataFrame:
+def factors_of(store: Store, query: str, found: pl.DataFrame) -> str:
+    """Where a question on levels finds nothing, which factors there are: it may have named another."""
+    if found.height or "levels" not in query.lower():
+        return ""
+    factors = asked(store, "SELECT DISTINCT factor FROM levels ORDER BY factor")["factor"]
+    return f"Factors are {listed(factors)}."
+
+
+def _rows(store: Store, names: dict[str, str], more: list[str], *, stale: bool) -> pl.DataFrame:
     columns = [*_RUN, *more]
     engines = [each for each in store.engines() if stale or each == engine()] or [engine()]
     rows = pl.concat(
@@ -130,25 +174,42 @@ def _rows(store: Store, names: dict[str, str], more: Sequence[str], *, stale: bo
     return rows.select(study, "plan", "engine", *(name for name in columns if name != "plan"))
 
 
-def _levels(store: Store, names: dict[str, str], rows: pl.DataFrame) -> pl.DataFrame:
-    found: list[tuple[str, str, int, str, str]] = []
+_POINT: _Types = {"study": pl.String, "plan": pl.String, "point": pl.UInt32}
+_LEVEL: _Types = {"factor": pl.String, "level": pl.String}
+
+
+def _levels(store: Store, names: dict[str, str], rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Of each study of runs its points: `study plan point`, and a column for each factor."""
     for (name,), group in rows.group_by("plan", maintain_order=True):
         document = store.document("plans", str(name))
         if document.get("kind") != "runs":
             continue
         plan = plan_of(document)
         plan.learn(group)
-        for point in group.get_column("point").unique(maintain_order=True):
-            levels = plan.levels(point)
-            found += [(names[str(name)], str(name), point, factor, level) for factor, level in levels.items()]
-    schema = {
-        "study": pl.String,
-        "plan": pl.String,
-        "point": pl.UInt32,
-        "factor": pl.String,
-        "level": pl.String,
-    }
-    return pl.DataFrame(found, schema=schema, orient="row")
+        points = group.get_column("point")
+        levels = [plan.levels(point) for point in points]
+        factors = dict.fromkeys(factor for each in levels for factor in each)
+        yield pl.DataFrame(
+            {
+                "study": [names[str(name)]] * len(points),
+                "plan": [str(name)] * len(points),
+                "point": points,
+                **{factor: [each.get(factor) for each in levels] for factor in factors},
+            },
+            schema=_POINT | dict.fromkeys(factors, pl.String),
+        )
+
+
+def _long(points: pl.DataFrame) -> pl.DataFrame:
+    """A row for each point and factor."""
+    long = points.unpivot(index=list(_POINT), variable_name="factor", value_name="level")
+    return long.drop_nulls("level").sort("plan", "point", maintain_order=True)
+
+
+def _columns(points: pl.DataFrame) -> dict[str, str]:
+    """The short names of factors, but for those that another column has."""
+    short = short_names([name for name in points.columns if name not in _POINT])
+    return {name: end for name, end in short.items() if end not in _POINT}
 
 
 def _planned(document: Mapping[str, object]) -> tuple[int | None, bool]:

@@ -4,7 +4,7 @@ design for each of them."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weirlab.errors import InputError, Problem, ScenarioError, UnsupportedError
@@ -97,6 +97,19 @@ def level_names(scenario: Scenario) -> list[dict[str, str]]:
         known = study.known(factors, levels)
         names += [factors | row for row in design_levels(study, place) if study.has_row(known, row)]
     return names
+
+
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """The last part of each path, after what distinguishes it from others that end alike: `fast.rate`."""
+    found = {}
+    for name in names:
+        parts = name.split(".")
+        others = [f".{each}" for each in names if each != name]
+        ends = (".".join(parts[i:]) for i in range(len(parts) - 1, -1, -1))
+        end = next((end for end in ends if not any(each.endswith(f".{end}") for each in others)), name)
+        first, _, rest = end.partition(".")
+        found[name] = f"{first}.{rest.rsplit('.', 1)[-1]}" if rest else first
+    return found if len({*found.values()}) == len(found) else {name: name for name in names}
 
 
 _POINT_BYTES, _SEED_BYTES = 1000, 48
