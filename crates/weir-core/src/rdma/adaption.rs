@@ -13,6 +13,8 @@ const FALL: f64 = 0.5;
 const STEP: f64 = 0.01;
 /// The least share, as a part of what the network carries.
 const LEAST: f64 = 0.9;
+/// More than 2^7 steps are more than all.
+const MOST_DOUBLINGS: u32 = 7;
 
 /// The share of a receiver's line, adapted in rounds of 0.75 to 1.25 times one and a half round trips, each drawn:
 ///
@@ -24,6 +26,7 @@ const LEAST: f64 = 0.9;
 /// ```
 ///
 /// Source: uet-htsim, `oversubscribed_cc.cpp`
+/// DEVIATION: of rounds in which nothing comes while the share is 1, only the last one is drawn.
 #[derive(Clone, Debug)]
 pub struct Adaption {
     least: f64,
@@ -31,7 +34,7 @@ pub struct Adaption {
     chance: Stream,
     share: f64,
     marked: f64,
-    /// Rounds in a row in which the share did not fall.
+    /// Rounds in a row in which the share did not fall, up to [`MOST_DOUBLINGS`].
     rising: u32,
     /// The end of the round, and what came in it.
     end: Time,
@@ -50,7 +53,7 @@ struct Came {
 impl Adaption {
     /// At `now`, of a receiver whose network carries one part in `oversubscription` of what hosts may send.
     pub fn new(oversubscription: f64, round_trip: Span, now: Time, chance: Stream) -> Adaption {
-        let round = Span::from_ps(round_trip.ps() / 2 * 3);
+        let round = Span::from_ps(round_trip.ps() * 3 / 2);
         let mut new = Adaption {
             least: LEAST / oversubscription,
             round,
@@ -92,7 +95,18 @@ impl Adaption {
         while self.end <= now {
             self.adapt();
             self.begin_round();
+            if self.share == 1.0 {
+                self.skip_rounds(now);
+            }
         }
+    }
+
+    /// Rounds in which nothing comes leave a whole share as it is, and halve the average of marks.
+    fn skip_rounds(&mut self, now: Time) {
+        let rounds = now.saturating_since(self.end).ps() / self.round.ps();
+        self.end += self.round * rounds;
+        // Of 64 halves nothing is left that counts.
+        (0..rounds.min(64)).for_each(|_| self.marked *= 1.0 - WEIGHT);
     }
 
     fn adapt(&mut self) {
@@ -110,9 +124,8 @@ impl Adaption {
         if cut > 0 || excess > 0.0 {
             self.rising = 0;
         } else {
-            // More than 2^7 steps are more than all.
-            self.share += STEP * f64::from(if marked == 0 { 1_u32 << self.rising.min(7) } else { 1 });
-            self.rising += 1;
+            self.share += STEP * f64::from(if marked == 0 { 1_u32 << self.rising } else { 1 });
+            self.rising = (self.rising + 1).min(MOST_DOUBLINGS);
         }
         self.share = self.share.clamp(self.least, 1.0);
     }
@@ -174,6 +187,18 @@ mod tests {
         round(&mut adaption, [1, 0, 1, 0]);
         is(round(&mut adaption, [9, 1, 0, 0]), 0.51);
         is(round(&mut adaption, [9, 0, 0, 0]), 0.53);
+    }
+
+    #[test]
+    fn a_receiver_that_was_idle_for_long_goes_on_with_a_whole_share_and_without_marks() {
+        for round_trip in [Span::from_ps(1), ROUND_TRIP] {
+            let new = Adaption::new(4.0, round_trip, Time::ZERO, Seed::new(1).stream("rounds"));
+            let mut adaption = Adaption { share: 0.5, marked: 0.8, ..new };
+            let late = Time::ZERO + Span::from_ms(3_600_000);
+            is(adaption.share(late), 1.0);
+            assert!(adaption.end > late && adaption.end <= late + adaption.round * 2, "{}", adaption.end);
+            assert!(adaption.marked < 1e-9, "{}", adaption.marked);
+        }
     }
 
     #[test]

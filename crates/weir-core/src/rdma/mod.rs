@@ -144,7 +144,7 @@ pub struct Credit {
     pub oversubscription: Option<f64>,
 }
 
-/// Longest time that a timer is set to.
+/// Longest time that a timer is set to, and longest round trip.
 const LONGEST: Span = Span::from_ms(60_000);
 
 /// Credit is asked for and given in this many bytes of frames.
@@ -193,12 +193,10 @@ impl Config {
             return Err(SpecError::new("/congestion_control", message));
         }
         self.congestion_control.check().map_err(|error| error.under("/congestion_control"))?;
-        if self.timeout_ps == Span::ZERO || self.timeout_ps > LONGEST {
-            let message = format!("a time above 0 s and at most {LONGEST} (got {})", self.timeout_ps);
-            return Err(SpecError::new("/timeout_ps", message));
-        }
-        if self.round_trip_ps == Some(Span::ZERO) {
-            return Err(SpecError::new("/round_trip_ps", "a time above 0 s (got 0 s)"));
+        for (at, span) in [("/timeout_ps", Some(self.timeout_ps)), ("/round_trip_ps", self.round_trip_ps)] {
+            if let Some(span) = span.filter(|&span| span == Span::ZERO || span > LONGEST) {
+                return Err(SpecError::new(at, format!("a time above 0 s and at most {LONGEST} (got {span})")));
+            }
         }
         if self.control_class >= CLASSES {
             return Err(SpecError::new("/control_class", format!("a class from 0 to 7 (got {})", self.control_class)));

@@ -310,6 +310,9 @@ fn settings_that_make_no_sense_are_refused() {
     let below = Credit { oversubscription: Some(0.5), ..credit };
     assert_eq!(place(Config { credit: Some(below), ..plain.clone() }), "/credit/oversubscription");
     assert_eq!(place(Config { timeout_ps: Span::ZERO, ..plain.clone() }), "/timeout_ps");
+    for round_trip_ps in [Span::ZERO, Span::from_ms(60_001)] {
+        assert_eq!(place(Config { round_trip_ps: Some(round_trip_ps), ..plain.clone() }), "/round_trip_ps");
+    }
     assert_eq!(place(Config { control_class: 8, ..plain.clone() }), "/control_class");
     assert_eq!(place(Config { congestion_control: cc::Config::bbr(), ..plain }), "/congestion_control");
 }
