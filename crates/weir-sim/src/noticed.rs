@@ -73,13 +73,13 @@ struct HeldPort {
 }
 
 impl HoldProbes {
-    pub(crate) fn new(spec: &spec::Spec, end: Time) -> HoldProbes {
+    /// Of ports that carry these `classes`.
+    pub(crate) fn new(probes: &[spec::PortProbe], classes: ClassSet, end: Time) -> HoldProbes {
         let of_port = |probe: &spec::PortProbe| {
             let boundaries = Boundaries::new(probe.every_ps, end);
             (probe.port, HeldPort { boundaries, settled: Time::ZERO, held: BTreeMap::new(), stayed: 0 })
         };
-        let classes = spec.traffic.iter().map(|traffic| traffic.class).collect();
-        HoldProbes { classes, of_port: spec.record.ports.iter().map(of_port).collect() }
+        HoldProbes { classes, of_port: probes.iter().map(of_port).collect() }
     }
 
     /// The recorded ports.

@@ -228,7 +228,11 @@ impl Control {
             long: vec![Long { queues: 0, refresh: Time::NEVER }; topology.nodes.len()],
             sent: BTreeMap::new(),
             probes: ControlProbes::new(&plan.spec.record.ports, end),
-            hold_probes: HoldProbes::new(&plan.spec, end),
+            hold_probes: HoldProbes::new(
+                &plan.spec.record.ports,
+                plan.flows.iter().map(|flow| flow.class).collect(),
+                end,
+            ),
             switching: Switching::new(plan),
             pools: Pools::new(plan, end),
             spread: Spread::default(),

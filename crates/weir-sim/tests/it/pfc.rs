@@ -303,6 +303,41 @@ fn a_watchdog_that_forwards_sends_what_is_held() {
     assert_eq!((why.port, why.cause, why.root, why.depth), (0, 2, 2, 2));
 }
 
+/// Host 0 sends 10 kB to host 2 after 5 us.
+fn message(class: u8, config: rdma::Config) -> Traffic {
+    let messages = Messages {
+        config: None,
+        rdma: Some(config),
+        packets: Packets { payload_bytes: Bytes::new(1000), header_bytes: Bytes::new(48) },
+        handshake: false,
+        balancing: Balancing::Flow { weighted: false },
+        arrivals: Arrivals::Listed { list: vec![(Time::ZERO + us(5), 0, 2, Bytes::new(10_000))] },
+        rows: 1,
+    };
+    Traffic { class, messages: Some(messages), ..Traffic::of_sources("messages", vec![]) }
+}
+
+fn run_messages(spec: Spec) -> Totals {
+    let plan = Plan::new(spec).expect("a legal spec");
+    Sim::standard(&plan, 1).run(|_| ControlFlow::Continue(())).expect("a lawful run")
+}
+
+#[test]
+fn the_class_of_answers_has_intervals_of_holds_as_that_of_data() {
+    let held = |data, control_class| {
+        let mut spec = slow_receiver(us(50), buffer(3000, None));
+        spec.queues = vec![queues(vec![2], &[0, 3])];
+        let (ports, classes) = (vec![3], vec![3]);
+        spec.events = vec![Event { at_ps: Time::ZERO, change: Change::Storm { ports, classes, every_ps: us(2) } }];
+        spec.traffic = vec![message(data, rdma::Config { control_class, ..rdma::Config::default() })];
+        spec.record.ports = vec![probe(2, us(10))];
+        run_messages(spec).hold_intervals
+    };
+    assert_eq!(held(0, 3), held(3, 0));
+    assert_eq!(held(0, 3)[0].1.len(), 5);
+    assert!(held(0, 0).is_empty(), "no frame has the class");
+}
+
 #[test]
 fn a_request_for_credit_goes_past_a_class_that_is_held() {
     // The receiver stops class 3 all the time, and then so does the switch: six packets leave host 0, and the seventh waits there. It took the last credit;
@@ -320,18 +355,8 @@ fn a_request_for_credit_goes_past_a_class_that_is_held() {
         round_trip_ps: Some(us(10)),
         ..rdma::Config::default()
     };
-    let messages = Messages {
-        config: None,
-        rdma: Some(config),
-        packets: Packets { payload_bytes: Bytes::new(1000), header_bytes: Bytes::new(48) },
-        handshake: false,
-        balancing: Balancing::Flow { weighted: false },
-        arrivals: Arrivals::Listed { list: vec![(Time::ZERO + us(5), 0, 2, Bytes::new(10_000))] },
-        rows: 1,
-    };
-    spec.traffic = vec![Traffic { class: 3, messages: Some(messages), ..Traffic::of_sources("messages", vec![]) }];
-    let plan = Plan::new(spec).expect("a legal spec");
-    let totals = Sim::standard(&plan, 1).run(|_| ControlFlow::Continue(())).expect("a lawful run");
+    spec.traffic = vec![message(3, config)];
+    let totals = run_messages(spec);
     let [data, answers] = &totals.flows[..] else { panic!("messages have two flows") };
     assert_eq!(data.delivered_bytes, data.delivered_frames * 64, "nothing but requests");
     assert!(data.delivered_frames > 0, "{data:?}");
