@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
+use weir_core::estimation::{self, Method};
 use weir_core::spec::control::SevereAction;
-use weir_core::spec::transport::Hosts;
+use weir_core::spec::transport::{Hosts, Prober, Probers};
 use weir_core::spec::{LimiterProbe, Spec, TrafficProbe};
-use weir_core::units::Span;
+use weir_core::units::{Span, Time};
 use weir_sim::hotspots::Benchmark;
 use weir_sim::{Plan, Progress, SimError, Sink, Table, Tables, Values, simulate, simulate_to, workloads};
 
 use crate::control::{severe, with_pause};
 use crate::pfc::{buffer, slow_receiver};
 use crate::rapid;
-use crate::scenarios::probe;
+use crate::scenarios::{FRAME, LINK, constant, probe, spec};
 
 /// A row as text: replicate, what it is of (a port or a flow; of control frames their kind, too), and all values.
 type Row = (u32, u32, u32, String);
@@ -43,7 +44,7 @@ fn texts(values: &Values) -> Vec<String> {
     }
 }
 
-const SERIES: [&str; 12] = [
+const SERIES: [&str; 14] = [
     "intervals",
     "deliveries",
     "flow_deliveries",
@@ -56,6 +57,8 @@ const SERIES: [&str; 12] = [
     "probe_streams",
     "probe_states",
     "probe_packets",
+    "bandwidth_estimates",
+    "probe_trains",
 ];
 
 /// Runs `spec` with parts of a few rows and without; the tables of series are the same, and so is everything else. Rows of each of
@@ -115,6 +118,32 @@ fn rows_of_the_event_engine_that_leave_are_those_that_stay() {
     check(&recorded(managed, Span::from_us(60), 20), &["intervals", "control_intervals", "limiters"]);
     let probing = rapid::spec(rapid::rapid(), Hosts::default(), 800, 50);
     check(&recorded(probing, Span::from_ms(1), 2), &["probe_packets"]);
+}
+
+#[test]
+fn rows_of_estimators_that_leave_are_those_that_stay() {
+    let method = Method::Pathload {
+        packets: 36,
+        streams: 4,
+        gap_ps: Span::from_us(100),
+        share: 0.5,
+        resolution_bps: None,
+        most_bps: LINK.rate_bps,
+        batch_ps: Span::ZERO,
+        stamps_ps: Span::from_ns(1),
+    };
+    let config = estimation::Config {
+        method,
+        frame_bytes: FRAME,
+        framing_bytes: LINK.framing_bytes,
+        link_bps: LINK.rate_bps,
+        measurements: None,
+    };
+    let prober = |from| Prober { from, to: 3, start_ps: Time::ZERO, stop_ps: Time::NEVER };
+    let list = (0..2).map(prober).collect();
+    let mut estimating = spec(4, vec![constant(2, 3, 2000)], Span::from_ms(1000));
+    estimating.traffic[0].probers = Some(Probers { config, hosts: Hosts::default(), list });
+    check(&recorded(estimating, Span::from_ms(10), 2), &["probe_trains", "bandwidth_estimates"]);
 }
 
 #[test]
