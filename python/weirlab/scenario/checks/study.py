@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from weirlab.errors import Problem, ScenarioError, UnitError
+from weirlab.scenario.checks.plan import NEEDS_FLOWS
 from weirlab.scenario.file.problems import did_you_mean, listed
 from weirlab.scenario.model import split_path
 from weirlab.scenario.network.selecting import Fault
@@ -21,9 +22,6 @@ from weirlab.spec import Where
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
-
-
-NEEDS_FLOWS = "a {} counts frames by the totals of flows; leave 'flows: false' out"
 
 
 def check_study(scenario: Scenario) -> list[Problem]:
