@@ -8,7 +8,9 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tests.agreement.test_collectives import TCP, TEXT, step_ps, values
 
+from weirlab.errors import ScenarioError
 from weirlab.scenario import loads
+from weirlab.scenario.traffic import chains
 
 _KINDS = {"string": 9, "uint64": 4, "int64": 3, "int32": 5, "sint64": 18, "fixed32": 7, "double": 1}
 _SCHEMA = {
@@ -234,6 +236,23 @@ def test_a_fault_is_reported_with_file_and_node(tmp_path, ranks, words):
         job(tmp_path, ranks)
     for each in words:
         assert each in str(error.value)
+
+
+def test_a_trace_has_a_bound_however_it_comes_to_its_messages(tmp_path, monkeypatch):
+    monkeypatch.setattr(chains, "MOST_TASKS", 10)
+    reduced = [[collective(1, ALL_REDUCE, 80), collective(2, ALL_REDUCE, 80)]] * 2
+    with pytest.raises(ScenarioError, match=r"job\.0\.et: node 2: more than 10 messages and computations"):
+        job(tmp_path, reduced)
+    with pytest.raises(ScenarioError, match=r"job\.\*\.et: more than 10 messages and computations"):
+        job(tmp_path, [[compute(number, 1) for number in range(11)], []])
+
+
+def test_pieces_that_no_algorithm_sends_are_refused(tmp_path):
+    ranks = [[collective(1, ALL_REDUCE, 800_000)]] * 8
+    with pytest.raises(
+        ScenarioError, match=r"source\.algorithms\.pieces: none of these algorithms sends pie"
+    ):
+        job(tmp_path, ranks, {"traffic.job.source.algorithms": {"pieces": 8}})
 
 
 @pytest.mark.parametrize(

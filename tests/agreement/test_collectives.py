@@ -7,9 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from weirlab.errors import ScenarioError
 from weirlab.evaluation import measured
 from weirlab.runs import run
 from weirlab.scenario import Scenario, load, loads
+from weirlab.scenario.traffic import chains
 from weirlab.scenario.traffic.chains import ALGORITHMS, collective, share_at_best
 
 RANKS, PAYLOAD, HEADERS, GBPS, DELAY_PS = 8, 1000, 48, 100, 1_000_000
@@ -228,8 +230,10 @@ def test_rounds_follow_each_other_with_the_computation_between_them():
         ({f"{SOURCE}.algorithm": "rounds"}, "algorithm", "write 'ring' or 'halving-doubling' or 'tree'"),
         ({f"{SOURCE}.algorithm": "halving-doubling", "traffic.job.from": "host-[0-5]"}, "algorithm", "2, 4"),
         ({f"{SOURCE}.size": "7 B"}, "size", "up to 8 parts"),
-        ({f"{SOURCE}.operation": "reduce", f"{SOURCE}.pieces": 9, f"{SOURCE}.size": "8 B"},
-         "size", "9 parts"),
+        ({f"{SOURCE}.operation": "reduce", f"{SOURCE}.algorithm": "ring", f"{SOURCE}.pieces": 9,
+          f"{SOURCE}.size": "8 B"}, "size", "9 parts"),
+        ({f"{SOURCE}.pieces": 2}, "source.pieces", "'ring' sends no pieces: leave this out (got 2)"),
+        ({f"{SOURCE}.iterations": 10**9}, "source.iterations", "more than 4,194,304 messages and comp"),
         ({f"{SOURCE}.operation": "gather", f"{SOURCE}.algorithm": "ring"},
          "algorithm", "write 'binomial' or 'direct'"),
         ({"traffic.job.to": "host-1"}, "to", "leave this out"),
@@ -245,6 +249,13 @@ def test_a_fault_is_reported_at_its_field(changes, place, words):
         loads(TEXT).assign(changes)
     assert words in str(error.value)
     assert place in str(error.value)
+
+
+@pytest.mark.parametrize("changes", [{"algorithm": "tree", "pieces": 1000}, {"operation": "all-to-all"}])
+def test_a_single_operation_has_a_bound_too(monkeypatch, changes):
+    monkeypatch.setattr(chains, "MOST_TASKS", 50)
+    with pytest.raises(ScenarioError, match=r"job\.source: more than 50 messages and computations: ask"):
+        loads(TEXT).assign({f"{SOURCE}.{key}": value for key, value in {"iterations": 1, **changes}.items()})
 
 
 PROGRAM = """\

@@ -26,6 +26,7 @@ from weirlab.scenario.traffic.chains import (
     Chain,
     ChainError,
     collective,
+    is_cut,
 )
 from weirlab.scenario.traffic.chakra import chakra_in
 from weirlab.scenario.traffic.flows import flows_of
@@ -175,6 +176,10 @@ def _chain(source: Collective | Program | Trace, ranks: int, beside: Path) -> Ch
     if isinstance(source, Program):
         return _reading("source", "file")(lambda: goal_in(beside / source.file, ranks))
     if isinstance(source, Trace):
+        algorithms = source.algorithms
+        if algorithms.pieces > 1 and not any(is_cut(each, algorithms.of(each)) for each in ALGORITHMS):
+            message = "none of these algorithms sends pieces: leave this out, or write 'all-reduce: tree'"
+            raise EntryFault(f"{message} (got {algorithms.pieces})", "source", "algorithms", "pieces")
         return _reading("source", "file")(lambda: chakra_in(beside / source.file, ranks, source.algorithms))
     default: Algorithm = next(iter(ALGORITHMS[source.operation]))
     try:

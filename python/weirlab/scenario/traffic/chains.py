@@ -28,6 +28,8 @@ Operation = Literal[
 Algorithm = Literal["ring", "halving-doubling", "tree", "rounds", "direct", "binomial"]
 Task = tuple[int, int, int, int, Sequence[int]]
 """Sender, receiver, bytes, delay [ps], and the tasks before it that it waits for."""
+MOST_TASKS = 1 << 22
+"""Of a job: about 4 GB of memory until it runs."""
 
 
 class ChainError(Exception):
@@ -47,18 +49,29 @@ class Chain:
     """Where each round ends, and the data that each rank has to send in it at best [B]."""
 
     def send(self, sender: int, receiver: int, size: int, after: Sequence[int]) -> int:
-        """A message; returns its place."""
-        self.tasks.append((sender, receiver, size, 0, after))
-        return len(self.tasks) - 1
+        """A message; returns its place. Raises ChainError where there are too many tasks."""
+        return self._add((sender, receiver, size, 0, after))
 
     def compute(self, rank: int, delay_ps: int, after: Sequence[int]) -> int:
-        """A computation; returns its place."""
-        self.tasks.append((rank, rank, 0, delay_ps, after))
+        """A computation; returns its place. Raises ChainError where there are too many tasks."""
+        return self._add((rank, rank, 0, delay_ps, after))
+
+    def _add(self, task: Task) -> int:
+        if len(self.tasks) == MOST_TASKS:
+            refuse_more_tasks(MOST_TASKS + 1)
+        self.tasks.append(task)
         return len(self.tasks) - 1
 
     def on(self, hosts: Sequence[int]) -> list[Task]:
         """The tasks with hosts for ranks."""
         return [(hosts[a], hosts[b], *rest) for a, b, *rest in self.tasks]  # type: ignore[misc]
+
+
+def refuse_more_tasks(count: int, *place: str) -> None:
+    """Raise ChainError for more messages and computations than `MOST_TASKS`."""
+    if count > MOST_TASKS:
+        message = f"more than {MOST_TASKS:,} messages and computations: ask for fewer"
+        raise ChainError(message, "source", *place)
 
 
 def share_at_best(operation: Operation, ranks: int) -> Fraction:
@@ -95,6 +108,8 @@ def collective(
     if algorithm == "halving-doubling" and ranks & (ranks - 1):
         message = f"'halving-doubling' needs 2, 4, 8, ... ranks; write another one (got {ranks} hosts)"
         raise ChainError(message, "source", "algorithm")
+    if pieces > 1 and not is_cut(operation, algorithm):
+        raise ChainError(f"'{algorithm}' sends no pieces: leave this out (got {pieces})", "source", "pieces")
     least = least_bytes(operation, ranks, pieces)
     if size < least:
         message = f"is cut into up to {least} parts, of 1 B at least (got {size} B)"
@@ -102,7 +117,7 @@ def collective(
     chain = Chain()
     carried = round(size * share_at_best(operation, ranks))
     received: list[list[int]] = [[] for _ in range(ranks)]
-    for _ in range(iterations):
+    for number in range(iterations):
         ready = [chain.compute(rank, compute_ps, received[rank]) for rank in range(ranks)]
         first = len(chain.tasks)
         step(chain, ranks, size, ready, pieces)
@@ -111,7 +126,14 @@ def collective(
             for rank in waiting_for(operation, *task[:2]):
                 received[rank].append(place)
         chain.rounds.append((len(chain.tasks), carried))
+        if number == 0:
+            refuse_more_tasks(len(chain.tasks) * iterations, "iterations")
     return chain
+
+
+def is_cut(operation: Operation, algorithm: Algorithm) -> bool:
+    """Whether data goes in pieces, one behind the other."""
+    return algorithm == "tree" or (algorithm == "ring" and operation in ("broadcast", "reduce"))
 
 
 def waiting_for(operation: Operation, sender: int, receiver: int) -> Sequence[int]:
@@ -267,7 +289,7 @@ def _rooted(*, up: bool, whole: bool) -> Mapping[Algorithm, Step]:
             chain,
             ranks,
             ready,
-            lambda first, end: size if whole else sum(_parts(size, ranks)[first:end]),
+            lambda first, end: size if whole else size * end // ranks - size * first // ranks,
             up=up,
         )
 

@@ -25,7 +25,16 @@ from itertools import zip_longest
 from pathlib import Path
 
 from weirlab.errors import InputError
-from weirlab.scenario.traffic.chains import Chain, ChainError, Operation, collective, least_bytes, waiting_for
+from weirlab.scenario.traffic.chains import (
+    Chain,
+    ChainError,
+    Operation,
+    collective,
+    is_cut,
+    least_bytes,
+    refuse_more_tasks,
+    waiting_for,
+)
 from weirlab.scenario.traffic.messages import Algorithms
 from weirlab.scenario.traffic.programs import Node, Program
 from weirlab.scenario.traffic.tables import MAX_BYTES
@@ -199,13 +208,15 @@ def _operate(name: str, group: Mapping[int, list[_Part]], program: Program, algo
                     got = f"got {part.kind} and {part.size}"
                     raise _WrongError(f"needs {same}, as {program.named(first.node)} ({got})")
             where = first.node
-            _expand([part.node for part in present], first.kind, first.size, algorithms)
+            program.expanded += _expand([part.node for part in present], first.kind, first.size, algorithms)
+            refuse_more_tasks(program.expanded)
         except (_WrongError, ChainError) as error:
             raise program.fault(where, str(error)) from None
 
 
-def _expand(nodes: Sequence[Node], kind: int, size: int, algorithms: Algorithms) -> None:
-    """Let the nodes of an operation wait for its messages. Raises _WrongError, ChainError."""
+def _expand(nodes: Sequence[Node], kind: int, size: int, algorithms: Algorithms) -> int:
+    """Let the nodes of an operation wait for its messages; returns how many tasks these are. Raises
+    _WrongError, ChainError."""
     ranks = len(nodes)
     if ranks < 2:
         raise _WrongError(
@@ -216,10 +227,11 @@ def _expand(nodes: Sequence[Node], kind: int, size: int, algorithms: Algorithms)
         operation = "all-reduce"
         chain = collective(operation, "tree", ranks, least_bytes(operation, ranks))
     elif kind in _OPERATIONS:
-        operation, pieces = _OPERATIONS[kind], algorithms.pieces
+        operation = _OPERATIONS[kind]
+        algorithm = algorithms.of(operation)
+        pieces = algorithms.pieces if is_cut(operation, algorithm) else 1
         whole = size * ranks if operation in _PER_RANK else size
         least = least_bytes(operation, ranks, pieces)
-        algorithm = algorithms.of(operation)
         chain = collective(operation, algorithm, ranks, max(least, whole), pieces=pieces)
     else:
         known = ", ".join(dict.fromkeys(_OPERATIONS.values()))
@@ -236,6 +248,7 @@ def _expand(nodes: Sequence[Node], kind: int, size: int, algorithms: Algorithms)
             for rank in waiting_for(operation, sender, receiver):
                 nodes[rank].after.append(node)
         tasks.append(node)
+    return len(tasks)
 
 
 def _nodes(file: Path) -> Iterator[_Traced]:

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from weirlab.errors import InputError
-from weirlab.scenario.traffic.chains import Chain
+from weirlab.scenario.traffic.chains import Chain, ChainError
 
 
 @dataclass
@@ -58,6 +58,8 @@ class Program:
     nodes: list[Node] = field(default_factory=list)
     sends: dict[Channel, list[Node]] = field(default_factory=lambda: defaultdict(list))
     receives: dict[Channel, list[Node]] = field(default_factory=lambda: defaultdict(list))
+    expanded: int = 0
+    """Tasks that other tasks consist of, and that `nodes` does not list."""
 
     def send(self, node: Node, peer: int, size: int, tag: int) -> None:
         """Let a task be a message to another rank."""
@@ -71,6 +73,15 @@ class Program:
 
     def chain(self, file: Path) -> Chain:
         """The tasks, read from `file`, in an order in which none waits for a later one. Raises InputError."""
+        try:
+            chain = self._chain()
+        except ChainError as error:
+            raise InputError(f"{file}: {error}") from None
+        if all(sender == receiver for sender, receiver, *_ in chain.tasks):
+            raise InputError(f"{file}: no rank sends anything to another")
+        return chain
+
+    def _chain(self) -> Chain:
         for channel in sorted({*self.sends, *self.receives}):
             self._match(channel)
         chain = Chain()
@@ -80,8 +91,6 @@ class Program:
                 node.place = chain.compute(node.rank, node.delay_ps, after)
             else:
                 node.place = chain.send(node.rank, node.peer, max(1, node.size), after)
-        if all(sender == receiver for sender, receiver, *_ in chain.tasks):
-            raise InputError(f"{file}: no rank sends anything to another")
         return chain
 
     def _match(self, channel: Channel) -> None:
