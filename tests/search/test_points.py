@@ -87,6 +87,14 @@ def test_rates_stand_beside_their_bits_directions_and_evidence(tmp_path):
         assert row["stationarity"] in set(Stationarity)
 
 
+def test_factors_that_end_alike_have_a_column_each(tmp_path):
+    widths = {f"search.goals.{goal}.width": ["5 %", "10 %"] for goal in ("NDR", "PDR")}
+    scenario = loads(FILE, {"study.factors": widths, "study.replicates": 1})
+    table = rate_table(rates_table([(each, run(each, tmp_path)) for each in point_searches(scenario)[:1]]))
+    assert [column.name for column in table.columns][:3] == ["NDR.width", "PDR.width", "goal"]
+    assert table.rows[0][:3] == ["5 %", "5 %", "NDR"]
+
+
 def test_the_counts_of_each_direction_are_a_table_and_add_up_to_those_of_the_trials(tmp_path):
     file = FILE.replace(
         "from: sender, to: receiver", "pattern: {kind: list, flows: [sender->receiver, receiver->sender]}"

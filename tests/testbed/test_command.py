@@ -48,6 +48,12 @@ def test_counts_of_a_well_behaved_program_become_a_trial(tmp_path):
     assert trial.effective_duration_s > 0.0
 
 
+def test_an_argument_that_is_too_long_for_the_name_of_a_file_is_one_all_the_same(tmp_path):
+    answer = json.dumps({"sent_frames": 500, "received_frames": 490}).replace("{", "{{").replace("}", "}}")
+    bed = CommandTestbed(["echo", answer + " " * 5000], directory=tmp_path)
+    assert bed.trial(SPEC).received_frames == 490
+
+
 def test_everything_that_a_program_may_say_is_kept(tmp_path):
     answer = {
         "sent_frames": 250,

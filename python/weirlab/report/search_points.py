@@ -126,8 +126,8 @@ def rate_table(rates: pl.DataFrame) -> Table:
     def bits(bps: float | None) -> str:
         return number(None if bps is None else bps / 1e9, 4)
 
+    levels: dict[str, Cell] = {f"{name}:": (path, str) for path, name in shared.short_names(factors).items()}
     cells: dict[str, Cell] = {
-        **{f"{name.rsplit('.', 1)[-1]}:": (name, str) for name in factors},
         "replicate": ("replicate", str),
         "goal:": "goal",
         f"rate [{unit}]": ("lower_fps", rate),
@@ -145,6 +145,7 @@ def rate_table(rates: pl.DataFrame) -> Table:
     return Table.of(
         "Rates found (lower bounds), sums over all directions",
         rates,
+        levels,
         {head: cell for head, cell in cells.items() if head not in left_out},
         tones=["good" if regular else "bad" for regular in rates["regular"]],
         where="tables/rates.parquet",

@@ -217,7 +217,10 @@ def _found(program: str, directory: Path | None) -> str:
 def _name(program: str, arguments: Sequence[str], directory: Path | None) -> str:
     """What messages call the program: its path, and the script where it interprets one."""
     script = arguments[0] if arguments else ""
-    return f"{program} {script}" if script and ((directory or Path()) / script).is_file() else program
+    with contextlib.suppress(OSError):  # of an argument that is too long for a name
+        if script and ((directory or Path()) / script).is_file():
+            return f"{program} {script}"
+    return program
 
 
 def _check_braces(argument: str) -> None:
