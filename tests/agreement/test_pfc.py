@@ -13,7 +13,7 @@ from weirlab.analysis.buffers import short_buffers
 from weirlab.analysis.cycles import pause_cycles
 from weirlab.errors import ScenarioError
 from weirlab.evaluation import measured
-from weirlab.measures import taken
+from weirlab.measures import MissingRecordError, taken
 from weirlab.records import Records
 from weirlab.report.control import deadlocks
 from weirlab.runs import run, simulate
@@ -198,6 +198,17 @@ def test_a_buffer_that_fills_evenly_has_at_most_a_share_of_its_end_for_that_shar
     scenario = loads(FILLING).assign({"measure.level.percentile": share})
     (value,) = measured(run(scenario).records, scenario).get_column("value")
     assert value == pytest.approx(1250 * (100 * share - 1), abs=1250)
+
+
+def test_a_percentile_of_a_buffer_is_of_intervals_that_make_up_its_window():
+    records = run(loads(FILLING)).records
+    (port,) = records["port_names"].filter(name="switch-0->host-2").get_column("port")
+    assert taken("buffer-percentile", records, [port], percentile=0.5, window=(10**6, 5 * 10**6)).item(0, 1)
+    with pytest.raises(MissingRecordError, match="does not start and end on recorded intervals"):
+        taken("buffer-percentile", records, [port], percentile=0.5, window=(1_500_000, 5 * 10**6))
+    other = {"record.finer": {"queue": "switch-0->host-1", "every": "300 ns"}}
+    with pytest.raises(ScenarioError, match=r"level\.window: .*intervals of 300 ns, in which the buffer"):
+        loads(FILLING).assign(other)
 
 
 def test_a_percentile_of_a_buffer_needs_a_switch_with_one():

@@ -139,9 +139,9 @@ def test_messages_stand_in_ranges_of_length_and_those_that_have_not_ended_count_
     assert short["median"] == 100
     assert short["tail"] == math.ceil(0.99 * 200)
     assert (long["unfinished"], long["median"], long["tail"]) == (200, None, None)
-    assert [plot.name for plot in message_plots(records)] == ["message-slowdown", "message-time"]
+    assert [plot.name for plot in message_plots(by_size(records))] == ["message-slowdown", "message-time"]
     few = Records({"messages": rows.head(50), "traffic_names": names})
-    assert message_plots(few) == [], "one point of one length says no more than its table"
+    assert message_plots(by_size(few)) == [], "one point of one length says no more than its table"
     assert by_size(few)["tail"].to_list() == [None]
 
 

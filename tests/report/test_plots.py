@@ -14,6 +14,7 @@ import pytest
 
 from weirlab.errors import MissingCapability
 from weirlab.plots.envelopes import FINE, POINTS, SERIES
+from weirlab.plots.sensitivity import sensitivity_plots
 from weirlab.plots.series import delay_plots, delivery_plots, port_plots
 from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import (
@@ -337,6 +338,15 @@ def test_the_marks_at_the_ends_of_an_axis_of_numbers_are_seen_whole():
     (plot,) = effect_plots(points, measures, ["load"])
     low, high = plot.spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert low < 0 < 100 < high
+
+
+def test_parameters_that_end_alike_have_a_place_each():
+    rows = [
+        {"measure": "queue", "parameter": f"traffic.{name}.rate", "pawn": weight, "pawn_chance": 0.1}
+        for name, weight in (("fast", 0.4), ("slow", 0.2))
+    ]
+    (plot,) = sensitivity_plots(pl.DataFrame(rows), "latin-hypercube", [])
+    assert [row["name"] for row in data_of(plot) if "name" in row] == ["fast.rate", "slow.rate"]
 
 
 def study_of(counts):

@@ -172,9 +172,10 @@ class RunResult(Result):
 
         blocks: list[Block] = [traffic_table(self.records)] if self.scenario.run.flows else []
         if not self.records["messages"].is_empty():
+            from weirlab.plots.messages import by_size
             from weirlab.report.messages import size_table
 
-            blocks.append(size_table(self.records))
+            blocks.append(size_table(by_size(self.records)))
         blocks += [measure_table(self.measures)] if not self.measures.is_empty() else []
         if self._outcomes:
             from weirlab.report.hotspots import outcome_table

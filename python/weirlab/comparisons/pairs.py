@@ -134,9 +134,8 @@ def _ratio(paired: list[tuple[float, float]]) -> tuple[float, float, float]:
         return math.nan, math.nan, math.nan
     logs = [math.log(after) - math.log(before) for before, after in paired]
     interval = mean_interval(logs)
-    mean = math.fsum(logs) / len(logs)
-    half = math.nan if interval is None else interval.half_width
-    return _exp(mean), _exp(mean - half), _exp(mean + half)
+    assert interval is not None, "there are values"
+    return _exp(interval.mean), _exp(interval.low), _exp(interval.high)
 
 
 def _exp(value: float) -> float:

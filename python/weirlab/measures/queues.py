@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from weirlab.fields.values import Fraction
 from weirlab.heavy import pl
 from weirlab.measures.base import Levels, Need, PortSeries, SharedBuffers, Subject, WindowedPortMeasure
-from weirlab.measures.rows import MissingRecordError, Totals, by_replicate, summed_series
+from weirlab.measures.rows import MissingRecordError, Totals, by_replicate, recorded, summed_series
 
 
 class MeanQueue(WindowedPortMeasure):
@@ -117,15 +117,9 @@ class BufferPercentile(WindowedPortMeasure):
         ports = records["port_names"].filter(pl.col("port").is_in(list(subject.ids)))
         at = pl.col("switch").is_in(ports.get_column("from").unique().implode())
         pools = records["pool_names"].filter(at, part="whole")
-        before = pl.col("t_ps").shift(1).over("replicate", "pool", order_by="t_ps").fill_null(0)
-        rows = (
-            records["pool_intervals"]
-            .filter(pl.col("pool").is_in(pools.get_column("pool").implode()))
-            .with_columns(start_ps=before)
-        )
-        if window is not None:
-            rows = rows.filter(pl.col("start_ps") >= window[0], pl.col("t_ps") <= window[1])
-        lengths = (pl.col("t_ps") - pl.col("start_ps")).cast(pl.Float64)
+        rows = recorded(records, "pool_intervals", "pool", pools.get_column("pool").to_list(), window)
+        before = pl.col("t_ps").shift(1).over("replicate", "pool", order_by="t_ps")
+        lengths = (pl.col("t_ps") - before.fill_null(window[0] if window else 0)).cast(pl.Float64)
         upto = pl.col("length").cum_sum() >= self.percentile * pl.col("length").sum() * (1 - 1e-12)
         each = (
             rows.with_columns(length=lengths, level=pl.col("byte_ps") / lengths)

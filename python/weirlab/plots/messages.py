@@ -72,13 +72,12 @@ def _half(of_runs: pl.Series) -> float | None:
     return None if interval is None else interval.half_width
 
 
-def message_plots(records: Records) -> list[Plot]:
-    """Slowdown and completion time of messages by their length; nothing where there are none, or all
-    are as long."""
-    rows = by_size(records)
+def message_plots(rows: pl.DataFrame) -> list[Plot]:
+    """Slowdown and completion time of messages by their length, of the rows of `by_size`; nothing where there
+    are none, or all are as long."""
     if rows.is_empty() or rows.get_column("high_bytes").n_unique() == 1:
         return []
-    many = records["messages"].height
+    many = rows.get_column("messages").sum()
     note = f"Ranges of as many of {many} messages each; a point stands at the longest one of its range."
     if rows.get_column("unfinished").sum():
         note += " Those that have not ended count as slower than all others; what they decide is left out."

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from weirlab.analysis.optimum import SLICES, Optimum
-from weirlab.plots.names import axis_title
+from weirlab.plots.names import axis_title, short_names
 from weirlab.plots.plane import AxisOf, heat_map
 from weirlab.plots.style import Plot, alt, finished, series_color
 from weirlab.scenario.plan.design import ParameterRange
@@ -32,7 +32,7 @@ def optimum_plots(optimum: Optimum, ranges: dict[str, ParameterRange]) -> list[P
 
 
 def _along(optimum: Optimum, order: Sequence[str], by: str | None, level: str) -> Plot:
-    names = [name.rsplit(".", 1)[-1] for name in order]
+    names = list(short_names(order).values())
     rows = pl.concat(
         [
             optimum.slices(parameter, by)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from weirlab.plots.names import short_names
 from weirlab.plots.style import LIGHT, Plot, alt, finished, legend_of, series_color
 
 SERIES = 6
@@ -58,9 +59,9 @@ def sensitivity_plots(table: pl.DataFrame, kind: str, by: Sequence[str]) -> list
     shown = SHOWN[kind]
     known = table.drop_nulls(shown.value)
     series = pl.concat_str([pl.col(factor) for factor in by], separator=" · ") if by else pl.lit("")
-    rows = known.with_columns(series=series, low=shown.low, high=shown.high).with_columns(
-        name=pl.col("parameter").str.split(".").list.last()
-    )
+    names = short_names(known["parameter"].unique().to_list())
+    name = pl.col("parameter").replace_strict(names, return_dtype=pl.String)
+    rows = known.with_columns(series=series, low=shown.low, high=shown.high, name=name)
     return [
         _plot(str(measure), group, kind, shown)
         for (measure,), group in rows.group_by("measure", maintain_order=True)

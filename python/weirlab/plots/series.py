@@ -343,7 +343,6 @@ def delay_plots(records: Records) -> list[Plot]:
     following = pl.col("high_ps").shift(-1).over("traffic").cast(pl.Float64)
     flat = (pl.col("longer") >= _FIRST_SHARE) & following.is_not_null()
     rows = rows.filter(~flat | (pl.col("longer").shift(-1).over("traffic") < _FIRST_SHARE))
-    following = pl.col("high_ps").shift(-1).over("traffic").cast(pl.Float64)
     starts = pl.max_horizontal(pl.col("high_ps").cast(pl.Float64), _LEAD * following)
     rows = rows.with_columns(high_ps=pl.when(flat).then(starts).otherwise(pl.col("high_ps").cast(pl.Float64)))
     note += f" Lines start shortly before what {100 * _FIRST_SHARE:g} % of the frames exceeded."

@@ -13,6 +13,7 @@ from weirlab.campaigns import Advice, Campaign, PointSummary, summaries
 from weirlab.campaigns.tables import interval_table, measurement_table
 from weirlab.errors import InputError
 from weirlab.plots.bulk import bulk_plots
+from weirlab.plots.names import short_names
 from weirlab.plots.style import Plot
 from weirlab.report.chain import campaign_picture
 from weirlab.report.page import (
@@ -122,12 +123,7 @@ def _label(levels: Mapping[str, str]) -> str:
 
 def _factor_columns(found: Sequence[PointSummary]) -> list[Column]:
     """A column for each factor, by its shortest distinct name: whole paths are as wide as a page."""
-    factors = [factor.split(".") for factor in (found[0].levels if found else [])]
-    most = max((len(parts) for parts in factors), default=1)
-    for length in range(1, most + 1):
-        names = [".".join(parts[-length:]) for parts in factors]
-        if len(set(names)) == len(names):
-            break
+    names = short_names([*found[0].levels] if found else []).values()
     return [Column(name.replace("_", " "), numeric=False) for name in names]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import polars as pl
+
 from weirlab.plots.messages import by_size, message_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.records import Records
@@ -17,13 +19,13 @@ def message_sections(records: Records) -> tuple[list[Section], list[Plot]]:
     rows = by_size(records)
     if rows.is_empty():
         return [], []
-    plots = message_plots(records)
-    blocks: list[Block] = [*(figure(plot) for plot in plots), size_table(records)]
+    plots = message_plots(rows)
+    blocks: list[Block] = [*(figure(plot) for plot in plots), size_table(rows)]
     return [Section("Messages", blocks)], plots
 
 
-def size_table(records: Records) -> Table:
-    """How long messages took, by traffic and length."""
+def size_table(rows: pl.DataFrame) -> Table:
+    """How long messages took, by traffic and length, of the rows of `by_size`."""
 
     def known(name: str, text: Callable[[float], str], row: Mapping[str, float | None]) -> str:
         value, half = row[name], row[f"{name}_half"]
@@ -42,7 +44,7 @@ def size_table(records: Records) -> Table:
     ratio = partial(number, digits=3)
     return Table.of(
         "Messages by length",
-        by_size(records),
+        rows,
         {
             "traffic:": "name",
             "length": length,

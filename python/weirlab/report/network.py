@@ -76,7 +76,7 @@ def network_sections(run: Run) -> list[Section]:
     flows = [flow for traffic in run.scenario.traffic.values() for flow in flows_of(traffic, layout)]
     senders = frozenset(layout.nodes[flow.source] for flow in flows)
     receivers = frozenset(layout.nodes[target] for flow in flows for target in flow.targets)
-    messages = run.records.named("messages") if "messages" in run.records else pl.DataFrame()
+    messages = run.records["messages"] if "messages" in run.records else pl.DataFrame()
     if not messages.is_empty():  # of traffic that has no flows of its own, such as collective operations
         senders |= {layout.nodes[node] for node in messages["from_node"].unique()}
         receivers |= {layout.nodes[node] for node in messages["to_node"].unique()}

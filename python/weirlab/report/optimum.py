@@ -12,6 +12,7 @@ from weirlab.analysis.optimum import BEST, FED, WITHIN, Optimum, optimum_of
 from weirlab.analysis.queues import controlled_queues
 from weirlab.analysis.ranking import PATHS, rank_parameters, rank_queues
 from weirlab.errors import WeirlabError
+from weirlab.plots.names import short_names
 from weirlab.plots.optimum import optimum_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import Block, Callout, Column, Section, Table, Text, figure, heads, number, percent
@@ -77,11 +78,13 @@ def _agreement(optimum: Optimum) -> str:
 
 def _level_table(optimum: Optimum) -> Table:
     """How large the optimum is, by level of each factor."""
+    levels = optimum.by_level()
+    names = short_names(levels["factor"].unique(maintain_order=True).to_list())
     return Table.of(
         "How much of the space is optimal, by level of each factor",
-        optimum.by_level(),
+        levels,
         {
-            "factor:": ("factor", lambda path: path.rsplit(".", 1)[-1]),
+            "factor:": ("factor", names.__getitem__),
             "level:": "level",
             "combinations": ("combinations", str),
             "optimal": ("optimal", percent),
@@ -119,9 +122,9 @@ def region_table(study: Study, optimum: Optimum) -> Table:
     return Table(
         f"The best {BEST:.0%} of the points of each class of traffic",
         [
-            *(Column(factor.rsplit(".", 1)[-1], numeric=False) for factor in optimum.traffic),
+            *(Column(name, numeric=False) for name in short_names(optimum.traffic).values()),
             *heads("points | optimal"),
-            *(Column(name.rsplit(".", 1)[-1], scales[name][1]) for name in ranges),
+            *(Column(name, scales[path][1]) for path, name in short_names([*ranges]).items()),
         ],
         rows,
         note="Of the fed points those with the greatest throughput, and all that reach as much as the last "

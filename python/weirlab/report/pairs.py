@@ -11,6 +11,7 @@ from functools import partial
 import polars as pl
 
 from weirlab.comparisons import Paired
+from weirlab.plots.names import short_names
 from weirlab.plots.study import effect_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import (
@@ -29,16 +30,11 @@ from weirlab.report.shared import display_unit
 from weirlab.studies import Reached, Study
 
 
-def short(factor: str) -> str:
-    """The last part of a path."""
-    return factor.rsplit(".", 1)[-1]
-
-
 def pair_table(study: Study, found: Sequence[Paired]) -> Table:
     """The differences from the baseline by point, each with half of its interval."""
     section = study.section
     assert section.compare is not None
-    factors = [column for column in study.points.columns if column != "point"]
+    factors = short_names([column for column in study.points.columns if column != "point"])
     shown = _units(found)
     cells: dict[int, dict[str, str]] = {}
     for each in found:
@@ -58,10 +54,10 @@ def pair_table(study: Study, found: Sequence[Paired]) -> Table:
         if point["point"] in cells
     ]
     return Table(
-        f"Difference from {section.baseline} ({short(section.compare.factor)}): mean ± half of the 95 % "
+        f"Difference from {section.baseline} ({factors[section.compare.factor]}): mean ± half of the 95 % "
         "interval",
         [
-            *(Column(short(factor), numeric=False) for factor in factors),
+            *(Column(name, numeric=False) for name in factors.values()),
             *(Column(name, unit) for name, (_, unit) in shown.items()),
         ],
         rows,
@@ -141,7 +137,8 @@ def _by(each: Paired) -> str:
 
 def _where(study: Study, point: int) -> str:
     row = study.points.row(by_predicate=pl.col("point") == point, named=True)
-    return ", ".join(f"{short(name)} {level}" for name, level in row.items() if name != "point")
+    names = short_names([factor for factor in row if factor != "point"])
+    return ", ".join(f"{name} {row[factor]}" for factor, name in names.items())
 
 
 def _details(study: Study, found: Sequence[Paired]) -> Details:

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from weirlab.errors import InputError
+from weirlab.plots.names import short_names
 from weirlab.plots.study import effect_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.report import shared
@@ -126,7 +127,7 @@ def rate_table(rates: pl.DataFrame) -> Table:
     def bits(bps: float | None) -> str:
         return number(None if bps is None else bps / 1e9, 4)
 
-    levels: dict[str, Cell] = {f"{name}:": (path, str) for path, name in shared.short_names(factors).items()}
+    levels: dict[str, Cell] = {f"{name}:": (path, str) for path, name in short_names(factors).items()}
     cells: dict[str, Cell] = {
         "replicate": ("replicate", str),
         "goal:": "goal",

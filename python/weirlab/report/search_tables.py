@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from weirlab.plots.names import short_names
 from weirlab.plots.style import scaled
 from weirlab.report.page import Column, Table, Tone, heads, number, percent
 from weirlab.report.search_terms import MARK, deviations, marked_name
@@ -243,6 +244,6 @@ def shape(result: FoundRates, scenario: Scenario) -> tuple[int, int]:
 def stacked(tables: Sequence[tuple[Mapping[str, str], Table]]) -> Table:
     """Tables of one kind below each other, each row with the levels by factor of its table before it."""
     levels, first = tables[0]
-    factors = [Column(name.rsplit(".", 1)[-1], numeric=False) for name in levels]
+    factors = [Column(name, numeric=False) for name in short_names([*levels]).values()]
     rows = [[*levels.values(), *row] for levels, table in tables for row in table.rows]
     return replace(first, columns=[*factors, *first.columns], rows=rows)

@@ -8,6 +8,7 @@ import polars as pl
 
 from weirlab.analysis.sensitivity import COLUMNS, MEANINGS, sensitivity
 from weirlab.errors import MissingCapability
+from weirlab.plots.names import short_names
 from weirlab.plots.sensitivity import sensitivity_plots
 from weirlab.plots.style import Plot
 from weirlab.report.optimum import optimum_section
@@ -59,12 +60,13 @@ def sensitivity_table(study: Study, table: pl.DataFrame) -> Table:
     columns = COLUMNS[kind]
     units = dict(study.measures.select("measure", "unit").unique().iter_rows())
     shown = table.drop_nulls(columns[0])
+    parameters = short_names(shown["parameter"].unique().to_list())
     reported = [] if shown.is_empty() else [f"{_TITLES[name]}: {MEANINGS[name]}" for name in columns]
     reported += without_weights(table)
     return Table(
         "Parameters by their weight",
         [
-            *(Column(factor.rsplit(".", 1)[-1], numeric=False) for factor in by),
+            *(Column(name, numeric=False) for name in short_names(by).values()),
             *heads("measure: | parameter:"),
             *(Column(_TITLES[column]) for column in columns),
         ],
@@ -74,7 +76,7 @@ def sensitivity_table(study: Study, table: pl.DataFrame) -> Table:
                 row["measure"]
                 if units[row["measure"]] == "1"
                 else f"{row['measure']} [{units[row['measure']]}]",
-                row["parameter"].rsplit(".", 1)[-1],
+                parameters[row["parameter"]],
                 *("–" if row[column] is None else number(row[column], 3) for column in columns),
             ]
             for row in shown.iter_rows(named=True)

@@ -38,7 +38,7 @@ def quantities(kind: str, *columns: Sequence[float | None]) -> tuple[str, Sequen
     def alone(value: float | None) -> str:
         if not _is_some(value):
             return number(value)
-        own, its = scaled(value, kind)
+        own, its = scaled(abs(value), kind)
         return f"{number(value * own)} {its}"
 
     if min(known, default=1.0) < _LEGIBLE * max(known, default=1.0):

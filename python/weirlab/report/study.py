@@ -9,6 +9,7 @@ import polars as pl
 from weirlab.analysis.boundaries import boundaries
 from weirlab.comparisons import pairs
 from weirlab.measures.rows import FRAMES
+from weirlab.plots.names import short_names
 from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import Plot
 from weirlab.report import shared
@@ -45,6 +46,7 @@ _CARDS = 3
 def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots."""
     factors = _factors(study)
+    levels, names = study.section.factors.values(), short_names([*study.section.factors]).values()
     lead: list[Block] = [*shared.status_callouts(manifest)]
     replicates = replicates_text(study)
     if precision := precision_sentence(study):
@@ -55,7 +57,9 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
                 Card(
                     "Points",
                     f"{study.points.height}" + ("" if study.complete else f" of {study.planned}"),
-                    " × ".join(f"{len(levels)} levels of {name}" for name, levels in _levels(study).items()),
+                    " × ".join(
+                        f"{len(each)} levels of {name}" for each, name in zip(levels, names, strict=True)
+                    ),
                     tone="good" if study.complete else "bad",
                 ),
                 Card(
@@ -282,7 +286,7 @@ def _impossible_table(study: Study) -> Table:
     factors = list(study.impossible[0].levels)
     return Table(
         f"Not run, as they cannot be: {len(study.impossible)}",
-        [Column(name, numeric=False) for name in (*(_short(factor) for factor in factors), "reason")],
+        [Column(name, numeric=False) for name in (*short_names(factors).values(), "reason")],
         [[*(each.levels[factor] for factor in factors), each.reason] for each in study.impossible],
         where="impossible.json",
     )
@@ -321,16 +325,5 @@ def _frame_table(study: Study) -> Details:
     return Details(f"What was sent and what became of it: {len(table.rows)} rows", [table])
 
 
-def _short(factor: str) -> str:
-    """The last part of a path."""
-    return factor.rsplit(".", 1)[-1]
-
-
 def _factors(study: Study) -> list[str]:
     return [column for column in study.points.columns if column != "point"]
-
-
-def _levels(study: Study) -> dict[str, list[str]]:
-    return {
-        _short(factor): [level.name for level in levels] for factor, levels in study.section.factors.items()
-    }

@@ -99,13 +99,7 @@ def _lack(scenario: Scenario, layout: Layout, measure: Measure, need: Need, path
         case PortSeries(), PortMeasure():
             yield from _port_series(scenario, layout, measure, at)
         case SharedBuffers(), PortMeasure():
-            try:
-                with_buffer = {layout.nodes[node] for node in buffered(scenario, layout)}
-            except NoMatchError:  # reported of 'buffers'
-                return
-            ports = (layout.ports[port] for port in layout.port_ids(measure.of))
-            if other := next((port.name for port in ports if port.source not in with_buffer), None):
-                yield (*path, "of"), f"needs ports that leave a switch of 'buffers' ('{other}' does not)"
+            yield from _shared_buffers(scenario, layout, measure, path)
         case Levels(), PortMeasure():
             yield from _levels(scenario, layout, measure, path)
         case FlowSeries(), FlowMeasure():
@@ -120,11 +114,37 @@ def _lack(scenario: Scenario, layout: Layout, measure: Measure, need: Need, path
             yield from _estimates(scenario, measure, path)
 
 
-def _port_series(scenario: Scenario, layout: Layout, measure: PortMeasure, at: Where) -> Iterator[Fault]:
+def _shared_buffers(scenario: Scenario, layout: Layout, measure: PortMeasure, path: Where) -> Iterator[Fault]:
+    try:
+        with_buffer = {layout.nodes[node] for node in buffered(scenario, layout)}
+    except NoMatchError:  # reported of 'buffers'
+        return
+    ports = [layout.ports[port] for port in layout.port_ids(measure.of)]
+    if other := next((port.name for port in ports if port.source not in with_buffer), None):
+        yield (*path, "of"), f"needs ports that leave a switch of 'buffers' ('{other}' does not)"
+        return
+    shortest: dict[str, Span] = {}
+    for place, every in _recorded_ports(scenario, layout).items():
+        switch = layout.ports[place].source
+        shortest[switch] = min(every, shortest.get(switch, every), key=lambda span: span.ps)
+    for switch in dict.fromkeys(port.source for port in ports):
+        if switch in shortest and not _on_edges(measure.limits, shortest[switch]):
+            message = f"does not start and end on intervals of {shortest[switch]}, in which the buffer of "
+            yield (*path, "window"), f"{message}'{switch}' is recorded, as one of its ports is"
+            return
+
+
+def _recorded_ports(scenario: Scenario, layout: Layout) -> dict[int, Span]:
+    """The ports that are recorded over time, with the length of their intervals."""
     intervals: dict[int, Span] = {}
     for record in scenario.record.values():
         if isinstance(record, QueueRecord):
             intervals = dict.fromkeys(layout.port_ids(record.queue), record.every) | intervals
+    return intervals
+
+
+def _port_series(scenario: Scenario, layout: Layout, measure: PortMeasure, at: Where) -> Iterator[Fault]:
+    intervals = _recorded_ports(scenario, layout)
     for port in layout.port_ids(measure.of):
         every = intervals.get(port)
         name = layout.ports[port].name
