@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from weirlab.analysis.optimum import SLICES, Optimum
-from weirlab.plots.names import axis_title, short_names
+from weirlab.plots.names import axis_title
 from weirlab.plots.plane import AxisOf, heat_map
 from weirlab.plots.style import Plot, alt, finished, series_color
+from weirlab.scenario.plan.combinations import short_names
 from weirlab.scenario.plan.design import ParameterRange
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from weirlab.plots.names import short_names
 from weirlab.plots.style import LIGHT, Plot, alt, finished, legend_of, series_color
+from weirlab.scenario.plan.combinations import short_names
 
 SERIES = 6
 """Most combinations in one plot."""

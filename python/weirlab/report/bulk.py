@@ -13,7 +13,6 @@ from weirlab.campaigns import Advice, Campaign, PointSummary, summaries
 from weirlab.campaigns.tables import interval_table, measurement_table
 from weirlab.errors import InputError
 from weirlab.plots.bulk import bulk_plots
-from weirlab.plots.names import short_names
 from weirlab.plots.style import Plot
 from weirlab.report.chain import campaign_picture
 from weirlab.report.page import (
@@ -33,6 +32,7 @@ from weirlab.report.page import (
 )
 from weirlab.report.shared import footer, provenance_section, scenario_details, status_callouts
 from weirlab.results import Manifest, read_json
+from weirlab.scenario.plan.combinations import short_names
 from weirlab.units import Size
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from weirlab.plots.contest import round_plot
-from weirlab.plots.names import short_names
 from weirlab.plots.style import Plot
 from weirlab.report.page import (
     Block,

@@ -12,12 +12,12 @@ from weirlab.analysis.optimum import BEST, FED, WITHIN, Optimum, optimum_of
 from weirlab.analysis.queues import controlled_queues
 from weirlab.analysis.ranking import PATHS, rank_parameters, rank_queues
 from weirlab.errors import WeirlabError
-from weirlab.plots.names import short_names
 from weirlab.plots.optimum import optimum_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import Block, Callout, Column, Section, Table, Text, figure, heads, number, percent
 from weirlab.report.shared import display_unit
 from weirlab.scenario import Scenario
+from weirlab.scenario.plan.combinations import short_names
 from weirlab.studies import Study
 from weirlab.theory.bcn import BcnPoint
 

@@ -11,7 +11,6 @@ from functools import partial
 import polars as pl
 
 from weirlab.comparisons import Paired
-from weirlab.plots.names import short_names
 from weirlab.plots.study import effect_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import (
@@ -27,6 +26,7 @@ from weirlab.report.page import (
     number,
 )
 from weirlab.report.shared import display_unit
+from weirlab.scenario.plan.combinations import short_names
 from weirlab.studies import Reached, Study
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import polars as pl
 
 from weirlab.errors import InputError
-from weirlab.plots.names import short_names
 from weirlab.plots.study import effect_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.report import shared
@@ -29,6 +28,7 @@ from weirlab.report.search_tables import direction_table, evidence_table, stacke
 from weirlab.report.search_terms import terms_table
 from weirlab.results import Manifest
 from weirlab.scenario import load
+from weirlab.scenario.plan.combinations import short_names
 from weirlab.searches.base import FoundRates
 from weirlab.searches.points import PointSearch, point_searches, rates_table
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from weirlab.plots.names import short_names
 from weirlab.plots.style import scaled
 from weirlab.report.page import Column, Table, Tone, heads, number, percent
 from weirlab.report.search_terms import MARK, deviations, marked_name
 from weirlab.report.shared import seconds_text, sparkline
 from weirlab.scenario import Scenario
+from weirlab.scenario.plan.combinations import short_names
 from weirlab.searches import FoundRates, GoalResult
 from weirlab.searches.base import SearchState
 from weirlab.searches.forwarding import forwarding_cost

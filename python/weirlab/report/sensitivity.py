@@ -8,11 +8,11 @@ import polars as pl
 
 from weirlab.analysis.sensitivity import COLUMNS, MEANINGS, sensitivity
 from weirlab.errors import MissingCapability
-from weirlab.plots.names import short_names
 from weirlab.plots.sensitivity import sensitivity_plots
 from weirlab.plots.style import Plot
 from weirlab.report.optimum import optimum_section
 from weirlab.report.page import Block, Column, Details, Section, Table, Text, figure, heads, number
+from weirlab.scenario.plan.combinations import short_names
 from weirlab.scenario.plan.design import LatinHypercube, Optimise
 from weirlab.studies import Study
 

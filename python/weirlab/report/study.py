@@ -9,7 +9,6 @@ import polars as pl
 from weirlab.analysis.boundaries import boundaries
 from weirlab.comparisons import pairs
 from weirlab.measures.rows import FRAMES
-from weirlab.plots.names import short_names
 from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import Plot
 from weirlab.report import shared
