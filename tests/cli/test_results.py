@@ -97,6 +97,15 @@ def test_only_measures_that_a_question_names_are_followed_by_their_units(weir):
     assert "Units: loss as a ratio." in weir("results", "two", "--sql", query).out
 
 
+def test_a_name_that_studies_give_to_measures_of_several_units_has_all_of_these(weir):
+    for measure in ("loss-ratio", "delivered-rate"):
+        words = ("--set", f"measure={{x: {{kind: {measure}, of: a}}}}", "--set", f"name={measure}")
+        assert weir("study", "study.yaml", *words, "--store", "both").code == 0
+    said = weir("results", "both", "--sql", "SELECT study, AVG(value) FROM measures GROUP BY study").out
+    assert "Units: x as a ratio or in bit/s." in said
+    assert "Units:" not in weir("results", "both", "--where", "study <> 'measures'").out
+
+
 def test_a_study_that_decides_itself_is_not_further_than_planned(weir, place):
     short = ("--set", "run.duration=2 ms", "--set", "study.design.generations=2")
     assert weir("study", "load-split", *short, "--store", "split").code == 0

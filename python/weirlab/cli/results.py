@@ -79,7 +79,7 @@ def results(
       weir results /shared/lab --sql 'SELECT * FROM runs' --export runs.parquet
       weir results /shared/lab --compact --prune stale --prune damaged
     """
-    from weirlab.studies.stored import asked, factors_of, store_at, units_of
+    from weirlab.studies.stored import answered, store_at
 
     if sql and where:
         raise InputError("--sql and --where: give one of them; a query has its own WHERE")
@@ -97,7 +97,7 @@ def results(
         before, after = store.compact()
         tell(f"{before} files with rows became {after}")
     query = sql or "SELECT * FROM studies" + (f" WHERE {where}" if where else "")
-    found = asked(store, query, stale=stale)
+    found, remarks = answered(store, query, stale=stale)
     for name, reason in store.damaged.items():
         tell(f"note: {store.url}/{name}: {reason}; its rows do not count")
     if export is not None:
@@ -108,16 +108,10 @@ def results(
         show(_table(found, sql or store.url))
         many = f"{found.height} {'row' if sql else 'plan'}{'' if found.height == 1 else 's'} in {store.url}."
         old = not sql and found.height and found["stale"].any()
-        units, factors = units_of(store, query, found), factors_of(store, query, found)
         conclude(
             [
                 many,
-                *(
-                    [f"Units: {', '.join(f'{name} {_in(unit)}' for name, unit in units.items())}."]
-                    if units
-                    else []
-                ),
-                *([factors] if factors else []),
+                *(remarks if sql else []),
                 *(["Stale results were made by another engine; --prune stale removes them."] if old else []),
             ]
         )
@@ -152,7 +146,3 @@ def _table(found: pl.DataFrame, caption: str) -> Table:
     return Table(
         caption, columns, rows, total=found.height, where="--export FILE" if found.height > most else ""
     )
-
-
-def _in(unit: str) -> str:
-    return "as a ratio" if unit == "1" else f"in {unit}"

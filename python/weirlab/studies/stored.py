@@ -73,14 +73,22 @@ def studies_in(store: Store) -> pl.DataFrame:
 
 
 def asked(store: Store, query: str, *, stale: bool = False) -> pl.DataFrame:
-    """The answer to a question in SQL. Tables are `studies` (see `studies_in`); `runs`, with a row per run:
-    `study plan engine point replicate seed key status reason`, counts of frames and provenance; `measures`:
-    `study plan engine point replicate measure value unit`; `points`, with a row per point: `study plan point`
-    and the level of each factor, in a column that has its short name (see `short_names`); `levels`, the same
-    with a row per point and factor: `study plan point factor level`, where `factor` is the whole path.
+    """The answer to a question, see `answered`."""
+    return answered(store, query, stale=stale)[0]
+
+
+def answered(store: Store, query: str, *, stale: bool = False) -> tuple[pl.DataFrame, list[str]]:
+    """The answer to a question in SQL, and what its reader needs with it: units of values that it gives
+    without them, and where a question on levels finds nothing, which factors there are.
+
+    Tables are `studies` (see `studies_in`); `runs`, with a row per run: `study plan engine point replicate
+    seed key status reason`, counts of frames and provenance; `measures`: `study plan engine point replicate
+    measure value unit`; `points`, with a row per point: `study plan point` and the level of each factor, in a
+    column that has its short name (see `short_names`); `levels`, the same with a row per point and factor:
+    `study plan point factor level`, where `factor` is the whole path.
 
     Args:
-        stale: Also results of other engines; the column `engine` tells them apart.
+        stale: Also results of other engines; the column `engine` distinguishes them.
 
     Raises:
         InputError: The question cannot be answered, with the reason, and the nearest names.
@@ -88,11 +96,12 @@ def asked(store: Store, query: str, *, stale: bool = False) -> pl.DataFrame:
     words = query.lower()
     tables = _tables(store, {name for name in TABLES if name in words}, stale=stale)
     try:
-        return pl.SQLContext(tables, eager=True).execute(query)
+        found = pl.SQLContext(tables, eager=True).execute(query)
     except (pl.exceptions.PolarsError, TypeError) as error:
         reason = str(error).splitlines()[0].partition("; valid columns")[0]
         hint = _meant(reason, _tables(store, TABLES, stale=stale, points=1))
         raise InputError(f"{query}: {reason}{hint}; tables are {', '.join(TABLES)}") from error
+    return found, [*_units(tables, query, found), *_factors(tables, found)]
 
 
 def _tables(
@@ -145,23 +154,24 @@ def _meant(reason: str, tables: Mapping[str, pl.DataFrame]) -> str:
     return f"{near}{' C' if near else '; c'}olumns of points are {listed(tables['points'].columns)}"
 
 
-def units_of(store: Store, query: str, found: pl.DataFrame) -> dict[str, str]:
-    """Units of the values that an answer gives without them, by measure: of those that it or the question
-    names, or else of all."""
-    if "measures" not in query.lower() or "unit" in found.columns:
-        return {}
-    units = dict(asked(store, "SELECT DISTINCT measure, unit FROM measures").rows())
-    asked_for = {each for each in units if f"'{each}'" in query}
+def _units(tables: Mapping[str, pl.DataFrame], query: str, found: pl.DataFrame) -> Iterator[str]:
+    """Of the measures that the answer or the question names, or else of all. Studies may give one name to
+    measures of several units."""
+    if "measures" not in tables or "unit" in found.columns:
+        return
+    units: dict[str, list[str]] = {}
+    for name, unit in tables["measures"].select("measure", "unit").unique().sort(pl.all()).iter_rows():
+        units.setdefault(name, []).append("as a ratio" if unit == "1" else f"in {unit}")
+    asked_for = {name for name in units if f"'{name}'" in query}
     named = set(found["measure"]) if "measure" in found.columns else asked_for
-    return {name: units[name] for name in sorted(named & units.keys() or units)}
+    if shown := named & units.keys() or units:
+        texts = (f"{name} {' or '.join(units[name])}" for name in sorted(shown))
+        yield f"Units: {', '.join(texts)}."
 
 
-def factors_of(store: Store, query: str, found: pl.DataFrame) -> str:
-    """Where a question on levels finds nothing, which factors there are: it may have named another."""
-    if found.height or "levels" not in query.lower():
-        return ""
-    factors = asked(store, "SELECT DISTINCT factor FROM levels ORDER BY factor")["factor"]
-    return f"Factors are {listed(factors)}."
+def _factors(tables: Mapping[str, pl.DataFrame], found: pl.DataFrame) -> Iterator[str]:
+    if "levels" in tables and found.is_empty():
+        yield f"Factors are {listed(tables['levels']['factor'].unique().sort())}."
 
 
 def _rows(store: Store, names: dict[str, str], more: list[str], *, stale: bool) -> pl.DataFrame:
