@@ -15,9 +15,10 @@ from weirlab.errors import InputError
 from weirlab.scenario import loads
 from weirlab.viewer.grid import Column, Grid, answered, grid_of, query_of
 from weirlab.viewer.index import Index
+from weirlab.viewer.server import _LISTED
 from weirlab.working import at_work
 
-from .conftest import RUN
+from .conftest import RUN, SEARCH
 
 
 def paths(document):
@@ -102,6 +103,19 @@ def test_facets_count_what_the_other_filters_leave(viewer):
 )
 def test_words_facets_and_conditions_narrow_the_list(viewer, query, found):
     assert paths(viewer.json(f"/results.json?{query}")) == found
+
+
+def test_a_rate_that_is_irregular_is_said_to_be_so_in_the_list(copied):
+    weirlab.search(
+        loads(SEARCH), assign={"search.between": "10 kframe/s .. 200 kframe/s"}, out=copied / "beneath"
+    )
+    listed = Grid(rescanned(Index(copied)).frame, _LISTED, text="text")
+    known = dict(listed.frame.select("path", "remark").iter_rows())
+    assert known["beneath"] == "NDR, PDR irregular: no upper bound seen"
+    assert known["search"] == ""
+    for words, titles in (("beneath", ["remark"]), ("low", [])):
+        answer = answered(listed, query_of([("q", words)], listed))
+        assert [column.title for column in answer.shown if column.is_last] == titles
 
 
 def test_the_list_is_sorted_by_what_was_measured(viewer):

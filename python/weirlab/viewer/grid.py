@@ -58,7 +58,7 @@ class Column:
     shown: bool = True
     """Whether it stands in the table; one that does not is for facets, conditions and files."""
     is_last: bool = False
-    """Whether it stands behind the values."""
+    """Whether it comes after the values; on a page where it is empty it is left out."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,12 @@ class Answer:
     @property
     def shown(self) -> Sequence[Column]:
         """The columns of the table."""
-        return [column for column in self.columns if column.shown]
+        return [
+            column
+            for column in self.columns
+            if column.shown
+            and not (column.is_last and self.rows.get_column(column.key).is_in(["", None]).all())
+        ]
 
     def cells(self) -> list[list[str]]:
         """The rows as texts, each column in one unit."""

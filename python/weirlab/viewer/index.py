@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import NotRequired
 
 import polars as pl
 from typing_extensions import TypedDict
@@ -352,8 +353,8 @@ def _row(
         content = _json(place / "manifest.json")
         if content is None:
             return _made(shown, path, kind="damaged", remark="manifest.json cannot be read"), []
-        values = _values(place, content) if "result.json" in files else []
-        return _of_manifest(place, path, shown, content, noted=NOTE in files), values
+        values, doubts = _found(place, content) if "result.json" in files else ([], "")
+        return _of_manifest(place, path, shown, content, doubts, noted=NOTE in files), values
     if NOTE in files:
         work = work_in(place)
         if work is None:
@@ -390,7 +391,7 @@ def _made(shown: str, path: str, **known: object) -> dict[str, object]:
 
 
 def _of_manifest(
-    place: Path, path: str, shown: str, content: Mapping[str, object], *, noted: bool
+    place: Path, path: str, shown: str, content: Mapping[str, object], doubts: str, *, noted: bool
 ) -> dict[str, object]:
     def text(value: object) -> str | None:
         return value if isinstance(value, str) else None
@@ -420,7 +421,7 @@ def _of_manifest(
         changes=", ".join(f"{key}={value}" for key, value in changes.items())
         if isinstance(changes, dict)
         else "",
-        remark=text(content.get("remark")) or "",
+        remark=text(content.get("remark")) or doubts,
     )
 
 
@@ -451,20 +452,21 @@ class _Lower(TypedDict):
 class _Goal(TypedDict):
     name: str
     lower: _Lower | None
+    irregularities: NotRequired[list[str]]
 
 
 class _Search(TypedDict):
     goals: list[_Goal]
 
 
-def _values(place: Path, manifest: Mapping[str, object]) -> list[tuple[str, str, float]]:
-    """The measures of a run, and the rates of a search."""
+def _found(place: Path, manifest: Mapping[str, object]) -> tuple[list[tuple[str, str, float]], str]:
+    """The measures of a run, or the rates of a search and which of them are irregular."""
     kind = manifest.get("kind")
-    found: list[tuple[str, str, float]] = []
     if kind not in ("run", "search"):
-        return found
+        return [], ""
     content = _json(place / "result.json") or {}
-    with suppress(ValueError):
+    doubts = ""
+    try:
         if kind == "run":
             rows = [
                 (each["measure"], each["unit"], each["mean"]) for each in typed(_Run, content)["measures"]
@@ -472,8 +474,14 @@ def _values(place: Path, manifest: Mapping[str, object]) -> list[tuple[str, str,
         else:
             goals = typed(_Search, content)["goals"]
             rows = [(each["name"], "frame/s", each["lower"]["load_fps"]) for each in goals if each["lower"]]
-        found = [(name, unit, value) for name, unit, value in rows if value is not None]
-    return found
+            doubtful: dict[str, list[str]] = {}
+            for each in goals:
+                if reasons := each.get("irregularities"):
+                    doubtful.setdefault(", ".join(reasons), []).append(each["name"])
+            doubts = "; ".join(f"{', '.join(names)} irregular: {why}" for why, names in doubtful.items())
+    except ValueError:
+        return [], ""
+    return [(name, unit, value) for name, unit, value in rows if value is not None], doubts
 
 
 def _json(path: Path) -> dict[str, object] | None:

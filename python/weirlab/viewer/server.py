@@ -42,11 +42,11 @@ _LISTED = (
     Column("status", "status", facet=True),
     Column("started", "started (UTC)"),
     Column("seconds", "duration", kind="seconds"),
+    Column("remark", "remark", is_last=True),
     Column("changes", "set", is_last=True),
     Column("replicates", "replicates", kind="number", shown=False),
     Column("version", "version", facet=True, shown=False),
     Column("host", "host", facet=True, shown=False),
-    Column("remark", "remark", shown=False),
 )
 _REPORTED = ("study", "search", "search-study", "campaign")
 """Kinds that have a report of what is there while they grow."""
