@@ -41,6 +41,10 @@ def rows(page):
     return page.locator("table.grid tbody tr")
 
 
+def until_rows(page, many):
+    until(page, f"document.querySelectorAll('table.grid tbody tr').length === {many}")
+
+
 def drawn(page, number=0):
     """A chart once it is drawn."""
     chart = page.locator("#charts figure").nth(number)
@@ -54,16 +58,16 @@ def test_typing_narrows_the_list_and_stands_in_the_address(viewer, browse):
     page = browse(viewer, "/")
     assert rows(page).count() == 10
     page.get_by_label("Words").fill("search")
-    until(page, "document.querySelectorAll('table.grid tbody tr').length === 2")
+    until_rows(page, 2)
     assert page.url.endswith("/?q=search")
     page.get_by_label("Conditions").fill("NDR > 1 Gframe/s")
     until(page, "document.getElementById('found').textContent.includes('Nothing here matches')")
     page.get_by_label("Conditions").fill("")
-    until(page, "document.querySelectorAll('table.grid tbody tr').length === 2")
+    until_rows(page, 2)
     page.reload()
     assert rows(page).count() == 2
     page.get_by_role("link", name="Show all").click()
-    until(page, "document.querySelectorAll('table.grid tbody tr').length === 10")
+    until_rows(page, 10)
 
 
 def test_facets_filter_and_columns_sort(viewer, browse):
@@ -72,9 +76,9 @@ def test_facets_filter_and_columns_sort(viewer, browse):
     page.wait_for_url("**/?kind=run")
     assert rows(page).count() == 3
     assert page.locator(".facets a[aria-current]").inner_text().split() == ["run", "3"]
-    page.get_by_role("link", name="loss").click()
-    page.get_by_role("link", name="loss").click()
-    assert page.locator("th[aria-sort=descending]").inner_text().startswith("loss")
+    for order in ("ascending", "descending"):
+        page.get_by_role("link", name="loss").click()
+        page.locator(f"th[aria-sort={order}]", has_text="loss").wait_for()
     shown = [float(cell.inner_text()) for cell in page.locator("td[data-label^='loss']").all()]
     assert shown == sorted(shown, reverse=True)
 
@@ -86,13 +90,14 @@ def test_a_result_opens_as_its_report_which_answers(viewer, browse):
     page.locator("figure.lively").first.wait_for()
     page.get_by_role("link", name="Tables").click()
     page.get_by_role("link", name="flows").click()
-    assert rows(page).count() == 6
-    assert "flow_name" in page.locator("thead").inner_text()
+    page.get_by_role("columnheader", name="flow_name").wait_for()
+    until_rows(page, 6)
     example = page.get_by_label("Conditions").get_attribute("placeholder")
     assert example.removesuffix(" > 0") in page.locator("thead").inner_text()
     page.get_by_role("navigation", name="Viewer").get_by_role("link", name="low").click()
+    page.get_by_role("heading", name="small", level=1, exact=True).wait_for()
     page.get_by_role("navigation", name="Viewer").get_by_role("link", name="Results").click()
-    assert rows(page).count() == 10
+    until_rows(page, 10)
 
 
 def test_chosen_results_are_remembered_and_compared(viewer, browse):
@@ -101,7 +106,7 @@ def test_chosen_results_are_remembered_and_compared(viewer, browse):
     assert button.is_disabled()
     page.get_by_label("Compare low").check()
     page.get_by_label("Words").fill("high")
-    until(page, "document.querySelectorAll('table.grid tbody tr').length === 1")
+    until_rows(page, 1)
     page.get_by_label("Compare high").check()
     assert page.locator(".chosen output").inner_text() == "2 chosen."
     button.click()
@@ -114,12 +119,13 @@ def test_without_scripts_links_and_buttons_do_the_same(viewer, browse):
     page = browse(viewer, "/", scripts=False)
     page.get_by_label("Words").fill("low")
     page.get_by_role("button", name="Find").click()
+    page.wait_for_url("**/?q=low**")
     assert rows(page).count() == 1
     page.goto(f"{viewer.base}/?kind=run")
     for name in ("low", "high"):
         page.get_by_label(f"Compare {name}", exact=True).check()
     page.get_by_role("button", name="Compare the chosen").click()
-    assert "/compare?r=" in page.url
+    page.wait_for_url("**/compare?r=**")
 
 
 def test_a_new_result_appears_while_the_list_is_open(tmp_path, browse, serve):
@@ -185,7 +191,7 @@ def test_a_search_is_watched_and_stopped_and_keeps_its_trials(tmp_path, led, bro
             assert process.poll() is None, process.communicate()
         page = browse(viewer, "/")
         page.get_by_role("link", name="led", exact=True).click()
-        assert page.locator("#status").inner_text() == "running"
+        until(page, "document.getElementById('status')?.textContent === 'running'")
         for done in range(1, 4):
             let_go(done - 1)
             page.locator(f"#live[data-done='{done}']").wait_for()
