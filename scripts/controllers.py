@@ -21,6 +21,8 @@ _QUANTITIES = {
     "_segments": ("values.Natural", "{}", ""),
 }
 """By the unit at the end of a field: the type of the scenario's, its default, and the way back."""
+_OR_NONE = {"_bytes": "values.Counter"}
+"""The type of one that may be missing."""
 _PLAIN = {"number": "values.Number", "boolean": "values.Flag", "integer": "values.Natural"}
 
 HEAD = '''"""Congestion controls of TCP and of numbered packets, as scenarios have them.
@@ -43,10 +45,16 @@ from weirlab.units import Rate, Size, Span
 
 
 def _field(name: str, schema: Schema, default: Any, definitions: Schema) -> tuple[str, str, str, str]:
-    """Name, type and default in a scenario, and what is put behind it for the core."""
+    """Name, type and default in a scenario, and what is put behind it for the core. What may be missing there
+    is absent here by its preset, or has the word `none`."""
     for unit, (kind, text, back) in _QUANTITIES.items():
         if name.endswith(unit):
-            return name.removesuffix(unit), kind, text.format(f"{default:_}"), back
+            own, is_nullable = name.removesuffix(unit), "anyOf" in schema
+            if default is None:
+                return own, f"{kind} | None", "None", f"{back} if self.{own} is not None else None"
+            if is_nullable:
+                back = f"{back} if isinstance(self.{own}, Size) else None"
+            return own, _OR_NONE[unit] if is_nullable else kind, text.format(f"{default:_}"), back
     if "$ref" in schema:
         of = definitions[schema["$ref"].rpartition("/")[2]]
         if "oneOf" in of or "enum" in of:
@@ -69,8 +77,12 @@ def _class(
     lines = [f"class {name}(Model):", text(kind["about"], "    "), ""]
     lines.append(f"    kind: Literal[{json.dumps(preset['kind'])}]")
     given = []
-    # As in Rust.
-    for field in (field for field in variant["required"] if field != "kind"):
+    # As in Rust; what may be missing comes last.
+    for field in (
+        field
+        for field in (*variant["required"], *sorted(set(preset) - set(variant["required"])))
+        if field != "kind"
+    ):
         schema = variant["properties"][field]
         own, of_type, default, back = _field(field, schema, preset[field], definitions)
         about = schema["description"]

@@ -158,6 +158,13 @@ def test_what_theory_cannot_judge_is_told_with_its_place(weir, hot, words, told)
     assert outcome.code == 2
 
 
+@pytest.mark.parametrize("change", ["byte_counter=none", "hyper_after=1", "hyper_grows=false"])
+def test_growth_that_is_not_that_of_the_theory_is_told_with_its_place(weir, change):
+    outcome = weir("stability", "qcn", "--set", f"control.qcn.reaction_point.recovery.{change}")
+    assert outcome.code == 2
+    assert "control.qcn.reaction_point.recovery: theory needs a byte counter" in outcome.err
+
+
 def test_queues_that_no_limited_flow_passes_are_told_with_their_place(weir, hot):
     outcome = weir(
         "stability",

@@ -185,6 +185,16 @@ def test_queues_that_mark_for_dcqcn_keep_their_limits() -> None:
     assert (limits.count({"frames": 300}), limits.count({"bytes": 150_000})) == (1, len(limits) - 1)
 
 
+def test_a_rate_may_recover_by_its_timer_alone() -> None:
+    path = "control.dcqcn.reaction_point.recovery."
+    phases = {"byte_counter": "none", "fast_recovery": 2, "hyper_after": 1, "hyper_grows": False}
+    recovery = resolved(loads(BASE + DCQCN, {path + name: value for name, value in phases.items()}))["dcqcn"][
+        "reaction_point"
+    ]["recovery"]
+    assert (recovery["byte_counter_bytes"], recovery["hyper_grows"]) == (None, False)
+    assert (recovery["fast_recovery_stages"], recovery["hyper_after_stages"]) == (2, 1)
+
+
 MARKS = {"k_min": "30 kB", "when": "departure"}
 
 

@@ -12,6 +12,7 @@ from weirlab.fields.values import (
     AnyLoad,
     AnyRate,
     Count,
+    Counter,
     Flag,
     Fraction,
     Limit,
@@ -62,6 +63,8 @@ def refusal(kind: Any, value: object) -> str:
         (Limit, "16 frames", Frames(16)),
         (Limit, "1 frame", Frames(1)),
         (Limit, "unlimited", "unlimited"),
+        (Counter, "10 MB", Size(10**7)),
+        (Counter, "none", "none"),
         (Threshold, "112.5 kB", Size(112_500)),
         (AnyRate, "300 Mbit/s", Rate(3 * 10**8)),
         (AnyRate, "10 kframe/s", FrameRate.from_fps(1e4)),
@@ -101,6 +104,8 @@ def test_text_becomes_the_value_that_it_names(kind: Any, text: object, value: ob
         (Number, "inf", "write a number, such as '12.42' (got 'inf')"),
         (Flag, "yes", "write 'true' or 'false' (got 'yes')"),
         (Limit, "16", "write a limit as '150 kB', '300 frames' or 'unlimited' (got '16')"),
+        (Counter, "0 B", "more than zero is needed (got '0 B')"),
+        (Counter, "never", "write a size as '10 MB', or 'none' (got 'never')"),
         (Threshold, "unlimited", "write an amount as '150 kB' or '16 frames' (got 'unlimited')"),
         (
             AnyRate,
@@ -142,6 +147,7 @@ class Everything(BaseModel):
     frame_rate: FrameRate
     fraction: Fraction
     limit: Limit
+    counter: Counter
     window: Window
     load: AnyLoad
     between: LoadRange
@@ -164,6 +170,7 @@ LOADS = st.one_of(
         frame_rate=STORED.map(FrameRate),
         fraction=st.floats(0, 1),
         limit=st.one_of(st.just("unlimited"), STORED.map(Size), STORED.map(Frames)),
+        counter=st.one_of(st.just("none"), st.integers(1, 2**64 - 1).map(Size)),
         window=st.tuples(STORED, STORED)
         .filter(lambda ends: ends[0] < ends[1])
         .map(lambda ends: Interval(Span(ends[0]), Span(ends[1]))),

@@ -95,6 +95,10 @@ def controlled_queues(
         where = "" if scenario.control is None else "control"
         needed = " or ".join(f"'control.{name}'" for name in schemes)
         raise ScenarioError([scenario.problem(where, f"{why} {needed}")])
+    if spec.control.bcn is None and spec.control.qcn is not None and not _has_theory(spec.control.qcn):
+        at = "control.qcn.reaction_point.recovery"
+        asked = "a byte counter, and 'hyper_after' and 'hyper_grows' as they are without being given"
+        raise ScenarioError([scenario.problem(at, f"{why} {asked}")])
     worst: dict[str, ControlledQueue] = {}
     times: set[float | None] = {middle_ps(hotspot, spec) for hotspot in scenario.hotspots.values()}
     for at_ps in times or {None}:
@@ -119,7 +123,7 @@ def queues_in(
     """All such queues of a resolved spec; with `among` those of these ports, and with `at_ps` as they are at
     that time, not while all senders are on."""
     scheme = spec.control.bcn or spec.control.qcn
-    if scheme is None:
+    if scheme is None or (isinstance(scheme, core.Qcn) and not _has_theory(scheme)):
         return []
     routes = Routes(layout_of(spec.network), spec.network)
     streams = list(_streams(spec, at_ps))
@@ -136,6 +140,13 @@ def queues_in(
         if (queue := _queue(spec.control, scheme, routes, ways, port, slower.get(port), streams)) is not None
     ]
     return sorted(queues, key=lambda queue: -queue.severity)
+
+
+def _has_theory(qcn: core.Qcn) -> bool:
+    """Whether its rates grow as those of the theory: by two counters, in phases that follow each other."""
+    recovery = qcn.reaction_point.recovery
+    phases = recovery.hyper_after_stages == 0 and recovery.hyper_grows
+    return phases and recovery.byte_counter_bytes is not None
 
 
 def _streams(spec: core.Spec, at_ps: float | None) -> Iterator[_Stream]:
@@ -265,6 +276,7 @@ def _qcn_point(qcn: core.Qcn, size: float, common: _Common) -> QcnPoint:
     measuring, reacting = qcn.congestion_point, qcn.reaction_point
     recovery = reacting.recovery
     q_eq, sampling = measuring.q_eq_bytes / size, size / measuring.sample_every_bytes
+    assert recovery.byte_counter_bytes is not None, "has a theory"
     return QcnPoint(
         **common,
         sampling=min(1.0, sampling),

@@ -7,6 +7,7 @@
 | `PortNumber` | int in [1, 65535] | `5201` |
 | `Number` | finite float | `12.42` |
 | `Flag` | bool | `true`, `false` |
+| `Counter` | `Size` or `"none"` | `10 MB`, `none` |
 | `Limit` | `Size`, `Frames` or `"unlimited"` | `150 kB`, `300 frames`, `unlimited` |
 | `Threshold` | `Size` or `Frames` | `112.5 kB`, `16 frames` |
 | `AnyRate` | `Rate` or `FrameRate` | `300 Mbit/s`, `10 kframe/s` |
@@ -179,6 +180,12 @@ def _limit(value: object) -> object:
     return _first_of(value, (Size, Frames), "a limit as '150 kB', '300 frames' or 'unlimited'")
 
 
+def _counter(value: object) -> object:
+    if value == "none":
+        return "none"
+    return _first_of(value, (Size,), "a size as '10 MB', or 'none'")
+
+
 def _threshold(value: object) -> object:
     return _first_of(value, (Size, Frames), "an amount as '150 kB' or '16 frames'")
 
@@ -270,6 +277,14 @@ Limit = Annotated[
     _texts(Size, more=(_FRAMES_SCHEMA, {"const": "unlimited"})),
 ]
 """How much may wait: bytes, a number of frames, or any amount."""
+Counter = Annotated[
+    Size | Literal["none"],
+    BeforeValidator(_counter),
+    _AS_TEXT,
+    _texts(Size, more=({"const": "none"},)),
+    WrapValidator(_positive),
+]
+"""The bytes after which something happens, more than zero, or none: it does not."""
 Threshold = Annotated[
     Size | Frames, BeforeValidator(_threshold), _AS_TEXT, _texts(Size, more=(_FRAMES_SCHEMA,))
 ]

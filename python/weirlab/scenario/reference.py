@@ -83,6 +83,7 @@ _SCALARS: list[tuple[object, str]] = [
     (values.PortNumber, "whole number from 1 to 65535"),
     (values.Number, "number"),
     (values.Flag, "`true` or `false`"),
+    (values.Counter, "size > 0 or `none`"),
     (values.Limit, "size, frames or `unlimited`"),
     (values.Threshold, "size or frames"),
     (units.Frames, "frames"),

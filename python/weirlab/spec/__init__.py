@@ -574,27 +574,34 @@ class CongestionControlDcqcnSender(Part):
     gain: float
     """g: weight of the newest notification in alpha."""
     alpha_timer_ps: int
-    """Time without a notification after which alpha decays; of adapters with timers, time between two
-    updates of alpha.
+    """Time without a notification after which alpha decays; with `cut_timer`, time between two updates of
+    alpha.
     """
-    timers: bool
-    """Whether timers cut the rate and update alpha, as in network adapters; else each notification does."""
-    cut_timer_ps: int
-    """Time between two cuts, with timers."""
     notify_every_ps: int
-    """Marks within this time after one that counted do not count. With timers 1 ps: all do."""
+    """Marks within this time after one that counted do not count. 1 ps: all do."""
     increase_timer_ps: int
     """Time of a stage of the increase."""
-    byte_counter_bytes: int
-    """Data of a stage of the increase."""
     fast_recovery: int
-    """Stages of fast recovery."""
+    """The rate goes half of the way to its target up to the stage before the one with this number; from
+    then on the target grows, too.
+    """
+    hyper_after: int
+    """It grows by `r_hai` where timer and byte counter are so many stages beyond that one."""
     r_ai_bps: int
     """Step of the additive increase."""
     r_hai_bps: int
     """Step of the hyper-active increase."""
+    hyper_grows: bool
+    """Whether the n-th of these steps in a row is n times as long."""
     min_rate_bps: int
     """The least rate."""
+    byte_counter_bytes: int | None
+    """Data of a stage of the increase. `none`: the timer counts alone."""
+    cut_timer_ps: int | None
+    """As in network adapters, the rate is cut by a timer of this length if a mark came since, alpha
+    changes by `alpha_timer` alone, and a series of cuts keeps the target from before it. Without, each
+    notification cuts.
+    """
 
 
 class CongestionControlHpcc(Part):
@@ -1912,8 +1919,6 @@ class RateRecovery(Part):
     have it in common.
     """
 
-    byte_counter_bytes: int
-    """Bytes sent in a stage of the byte counter; half of it beyond fast recovery, where `halve_stages`."""
     timer_ps: int
     """Length of a stage of the timer; half of it beyond fast recovery, where `halve_stages`."""
     jitter: float
@@ -1921,13 +1926,21 @@ class RateRecovery(Part):
     halve_stages: bool
     """Whether stages beyond fast recovery are half as long."""
     fast_recovery_stages: int
-    """Stages of fast recovery."""
+    """The target grows from the stage with this number on, of either counter."""
+    hyper_after_stages: int
+    """So many stages beyond that one, of each counter, it grows by the hyper-active step."""
     r_ai_bps: int
     """Step of the target in active increase."""
     r_hai_bps: int
     """Step of the target in hyper-active increase."""
+    hyper_grows: bool
+    """Whether each of these steps is longer by the first than the one before."""
     target_cut: float
     """See `target_cut_above`."""
+    byte_counter_bytes: int | None
+    """Bytes sent in a stage of the byte counter; half of it beyond fast recovery, where `halve_stages`.
+    Absent: there is only the timer.
+    """
     target_cut_above: float | None
     """After the first stage a target above this multiple of the rate is divided by `target_cut`; absent:
     never.

@@ -17,24 +17,27 @@ pub struct DcqcnConfig {
     /// g: weight of the newest notification in alpha.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub gain: f64,
-    /// Time without a notification after which alpha decays; of adapters with timers, time between two updates of alpha.
+    /// Time without a notification after which alpha decays; with `cut_timer`, time between two updates of alpha.
     pub alpha_timer_ps: Span,
-    /// Whether timers cut the rate and update alpha, as in network adapters; else each notification does.
-    pub timers: bool,
-    /// Time between two cuts, with timers.
-    pub cut_timer_ps: Span,
-    /// Marks within this time after one that counted do not count. With timers 1 ps: all do.
+    /// As in network adapters, the rate is cut by a timer of this length if a mark came since, alpha changes by `alpha_timer` alone, and a series of
+    /// cuts keeps the target from before it. Without, each notification cuts.
+    pub cut_timer_ps: Option<Span>,
+    /// Marks within this time after one that counted do not count. 1 ps: all do.
     pub notify_every_ps: Span,
     /// Time of a stage of the increase.
     pub increase_timer_ps: Span,
-    /// Data of a stage of the increase.
-    pub byte_counter_bytes: Bytes,
-    /// Stages of fast recovery.
+    /// Data of a stage of the increase. `none`: the timer counts alone.
+    pub byte_counter_bytes: Option<Bytes>,
+    /// The rate goes half of the way to its target up to the stage before the one with this number; from then on the target grows, too.
     pub fast_recovery: u32,
+    /// It grows by `r_hai` where timer and byte counter are so many stages beyond that one.
+    pub hyper_after: u32,
     /// Step of the additive increase.
     pub r_ai_bps: Rate,
     /// Step of the hyper-active increase.
     pub r_hai_bps: Rate,
+    /// Whether the n-th of these steps in a row is n times as long.
+    pub hyper_grows: bool,
     /// The least rate.
     pub min_rate_bps: Rate,
 }
@@ -46,14 +49,15 @@ impl Default for DcqcnConfig {
         DcqcnConfig {
             gain: 1.0 / 256.0,
             alpha_timer_ps: Span::from_us(55),
-            timers: false,
-            cut_timer_ps: Span::from_us(4),
+            cut_timer_ps: None,
             notify_every_ps: Span::from_us(50),
             increase_timer_ps: Span::from_us(55),
-            byte_counter_bytes: Bytes::new(10_000_000),
+            byte_counter_bytes: Some(Bytes::new(10_000_000)),
             fast_recovery: 5,
+            hyper_after: 0,
             r_ai_bps: Rate::from_bps(40_000_000),
             r_hai_bps: Rate::from_bps(400_000_000),
+            hyper_grows: true,
             min_rate_bps: Rate::from_bps(100_000_000),
         }
     }
@@ -84,13 +88,14 @@ impl DcqcnConfig {
             jitter: 0.0,
             halve_stages: false,
             fast_recovery_stages: self.fast_recovery,
+            hyper_after_stages: self.hyper_after,
             r_ai_bps: self.r_ai_bps,
             r_hai_bps: self.r_hai_bps,
+            hyper_grows: self.hyper_grows,
             target_cut_above: None,
             target_cut: 1.0,
         };
-        let timers = (self.alpha_timer_ps, self.timers.then_some(self.cut_timer_ps));
-        Rules::of(self.gain, timers, &recovery, self.min_rate_bps, line_rate)
+        Rules::of(self.gain, (self.alpha_timer_ps, self.cut_timer_ps), &recovery, self.min_rate_bps, line_rate)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Network adapters have timers of their own: a notification is noted; one timer brings alpha up to date, `alpha = (1 - g) alpha + g` if one came since and
 //! `(1 - g) alpha` if not, another cuts the rate if one came since. The target becomes the rate at a cut only if the rate has grown since the cut before: a series of
-//! cuts keeps the target from before it.
+//! cuts keeps the target from before it. Their limiter stays, with its alpha, when the rate is back at the line's, which the target does not exceed.
 //!
 //! Source: Zhu 2015, sections 3 and 4.
 //! Source: HPCC simulator, `rdma-hw.cc` (the timers of adapters)
@@ -54,7 +54,7 @@ impl Rules {
 
     /// The rules with the gain `g`, the timers of alpha and of cuts, and this recovery between two rates.
     pub(crate) fn of(g: f64, timers: (Span, Option<Span>), recovery: &Recover, least: Rate, line_rate: Rate) -> Rules {
-        let recovery = recovery::Rules::new(recovery, least, line_rate);
+        let recovery = recovery::Rules::new(recovery, least, line_rate, timers.1.is_some());
         Rules { g, alpha_timer: timers.0, cut_timer: timers.1, recovery }
     }
 }
@@ -63,17 +63,16 @@ impl Rules {
 #[derive(Clone, Copy, Debug)]
 pub struct Limiter {
     recovery: Recovery,
-    /// Average of notifications, in (0, 1].
+    /// Average of notifications, in [0, 1].
     alpha: f64,
-    /// When it decays.
-    decay: Time,
-    /// When the rate may be cut next, with a timer.
+    /// When alpha was brought up to date, on the grid of its timer.
+    updated: Time,
+    /// The grid of cuts, with a timer.
+    start: Time,
+    /// The next of them; never without a notification since the last.
     cut: Time,
-    /// Whether a notification came since that timer ran out, and since alpha was brought up to date.
-    to_cut: bool,
+    /// Whether a notification came since alpha was brought up to date.
     to_count: bool,
-    /// Whether the rate has grown by a timer since the last cut.
-    has_grown: bool,
 }
 
 impl Limiter {
@@ -82,11 +81,10 @@ impl Limiter {
         Limiter {
             recovery: Recovery::new(now, &rules.recovery, stream),
             alpha: 1.0,
-            decay: now + rules.alpha_timer,
-            cut: rules.cut_timer.map_or(Time::NEVER, |timer| now + timer),
-            to_cut: false,
+            updated: now,
+            start: now,
+            cut: Time::NEVER,
             to_count: false,
-            has_grown: false,
         }
     }
 
@@ -97,37 +95,34 @@ impl Limiter {
 
     #[inline]
     pub(crate) fn poll_timeout(&self) -> Time {
-        self.recovery.timer.min(self.decay).min(self.cut)
+        self.recovery.timer.min(self.cut)
     }
 
     /// A timer ran out at `now`; whether the limiter goes on.
     pub(crate) fn on_timeout(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> bool {
-        if self.decay <= now {
+        if self.cut <= now {
+            self.cut = Time::NEVER;
+            self.update_alpha(now, rules);
+            if self.recovery.has_grown() {
+                self.recovery.target = self.recovery.rate;
+            }
+            self.decrease(now, rules, stream);
+        }
+        if self.recovery.timer <= now {
+            self.recovery.on_timeout(now, &rules.recovery, stream);
+        }
+        self.recovery.stays(&rules.recovery)
+    }
+
+    /// Lets alpha fall, or rise, at each of its timers up to `now`.
+    fn update_alpha(&mut self, now: Time, rules: &Rules) {
+        while now.saturating_since(self.updated) >= rules.alpha_timer {
+            self.updated += rules.alpha_timer;
             self.alpha *= 1.0 - rules.g;
             if std::mem::take(&mut self.to_count) {
                 self.alpha += rules.g;
             }
-            self.decay = now + rules.alpha_timer;
         }
-        if let Some(timer) = rules.cut_timer.filter(|_| self.cut <= now) {
-            self.cut = now + timer;
-            if std::mem::take(&mut self.to_cut) {
-                self.cut_rate(now, rules, stream);
-            }
-        }
-        if self.recovery.timer <= now {
-            self.recovery.on_timeout(now, &rules.recovery, stream);
-            self.has_grown = true;
-        }
-        self.to_cut || self.recovery.is_limited(&rules.recovery)
-    }
-
-    /// The timer of an adapter cuts the rate.
-    fn cut_rate(&mut self, now: Time, rules: &Rules, stream: &mut Stream) {
-        if std::mem::take(&mut self.has_grown) {
-            self.recovery.target = self.recovery.rate;
-        }
-        self.decrease(now, rules, stream);
     }
 
     fn decrease(&mut self, now: Time, rules: &Rules, stream: &mut Stream) {
@@ -147,14 +142,20 @@ impl Limiter {
     ///
     /// Source: Zhu 2015, equation 1.
     pub(crate) fn on_feedback(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> Change {
-        if rules.cut_timer.is_some() {
-            (self.to_cut, self.to_count) = (true, true);
+        self.update_alpha(now, rules);
+        if let Some(timer) = rules.cut_timer {
+            // The first only starts the timers.
+            self.to_count = now > self.start;
+            if self.cut == Time::NEVER {
+                let passed = (now - self.start).ps() / timer.ps();
+                self.cut = self.start + timer * (passed + 1);
+            }
             return Change::Decreased;
         }
         self.recovery.target = self.recovery.rate;
         self.decrease(now, rules, stream);
         self.alpha = (1.0 - rules.g) * self.alpha + rules.g;
-        self.decay = now + rules.alpha_timer;
+        self.updated = now;
         Change::Decreased
     }
 }

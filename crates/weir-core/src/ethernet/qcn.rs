@@ -93,7 +93,7 @@ impl Rules {
             gain_down: spec.gd,
             least_factor: spec.min_decrease_factor,
             new_limiter: spec.new_limiter,
-            recovery: recovery::Rules::new(&spec.recovery, spec.min_rate_bps, line_rate),
+            recovery: recovery::Rules::new(&spec.recovery, spec.min_rate_bps, line_rate, false),
         }
     }
 
@@ -128,7 +128,7 @@ impl Limiter {
     /// The timer ran out at `now`; whether the limiter goes on.
     pub(super) fn on_timeout(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> bool {
         self.recovery.on_timeout(now, &rules.recovery, stream);
-        self.recovery.is_limited(&rules.recovery)
+        self.recovery.stays(&rules.recovery)
     }
 
     /// Data was sent; whether the limiter goes on.
@@ -141,10 +141,10 @@ impl Limiter {
     /// burst of notifications counts as one congestion; then the rate is decreased by at most one half.
     pub(super) fn on_feedback(&mut self, now: Time, feedback: Feedback, rules: &Rules, stream: &mut Stream) -> Change {
         let recovery = &mut self.recovery;
-        if recovery.has_counted() {
+        let counted = recovery.has_counted(&rules.recovery);
+        if counted {
             recovery.target = recovery.rate;
         }
-        let counted = recovery.has_counted();
         recovery.restart(now, &rules.recovery, stream);
         if counted {
             recovery.restart_bytes(&rules.recovery, stream);

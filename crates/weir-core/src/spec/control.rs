@@ -209,20 +209,24 @@ pub enum NewLimiter {
 #[schemars(rename = "RateRecovery")]
 #[serde(deny_unknown_fields)]
 pub struct Recovery {
-    /// Bytes sent in a stage of the byte counter; half of it beyond fast recovery, where `halve_stages`.
-    pub byte_counter_bytes: Bytes,
+    /// Bytes sent in a stage of the byte counter; half of it beyond fast recovery, where `halve_stages`. Absent: there is only the timer.
+    pub byte_counter_bytes: Option<Bytes>,
     /// Length of a stage of the timer; half of it beyond fast recovery, where `halve_stages`.
     pub timer_ps: Span,
     /// Uniform spread of both, in [0, 1].
     pub jitter: f64,
     /// Whether stages beyond fast recovery are half as long.
     pub halve_stages: bool,
-    /// Stages of fast recovery.
+    /// The target grows from the stage with this number on, of either counter.
     pub fast_recovery_stages: u32,
+    /// So many stages beyond that one, of each counter, it grows by the hyper-active step.
+    pub hyper_after_stages: u32,
     /// Step of the target in active increase.
     pub r_ai_bps: Rate,
     /// Step of the target in hyper-active increase.
     pub r_hai_bps: Rate,
+    /// Whether each of these steps is longer by the first than the one before.
+    pub hyper_grows: bool,
     /// After the first stage a target above this multiple of the rate is divided by `target_cut`; absent: never.
     pub target_cut_above: Option<f64>,
     /// See `target_cut_above`.

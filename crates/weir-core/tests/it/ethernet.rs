@@ -82,13 +82,15 @@ fn bcn_reaction() -> BcnReactionPoint {
 
 fn recovery() -> Recovery {
     Recovery {
-        byte_counter_bytes: Bytes::new(150_000),
+        byte_counter_bytes: Some(Bytes::new(150_000)),
         timer_ps: Span::from_ms(15),
         jitter: 0.0,
         halve_stages: true,
         fast_recovery_stages: 5,
+        hyper_after_stages: 0,
         r_ai_bps: mbit(5),
         r_hai_bps: mbit(50),
+        hyper_grows: true,
         target_cut_above: Some(10.0),
         target_cut: 8.0,
     }
@@ -325,31 +327,74 @@ fn a_pause_quantum_lasts_as_long_as_64_bytes() {
     assert_eq!(length(65_535, Rate::from_gbit_per_s(1)), Span::from_ps(65_535 * 512_000));
 }
 
-#[test]
-fn an_adapter_cuts_by_a_timer_and_keeps_the_target_of_a_series_of_cuts() {
-    let recovery =
-        Recovery { timer_ps: Span::from_us(300), byte_counter_bytes: Bytes::new(1 << 40), ..dcqcn_reaction().recovery };
+/// By the timers of the HPCC simulator, with another gain.
+fn adapter() -> Rules {
+    let recovery = Recovery {
+        timer_ps: Span::from_us(300),
+        byte_counter_bytes: None,
+        fast_recovery_stages: 2,
+        hyper_after_stages: 1,
+        hyper_grows: false,
+        ..dcqcn_reaction().recovery
+    };
     let spec = DcqcnReactionPoint {
         g: 0.25,
         alpha_timer_ps: Span::from_us(1),
         cut_timer_ps: Some(Span::from_us(4)),
-        recovery: Recovery { jitter: 0.0, ..recovery },
+        recovery,
         ..dcqcn_reaction()
     };
-    let rules = Rules::Dcqcn(dcqcn::Rules::new(&spec, LINE));
+    Rules::Dcqcn(dcqcn::Rules::new(&spec, LINE))
+}
+
+#[test]
+fn an_adapter_grows_by_its_timer_alone_up_to_the_line_rate_and_does_not_forget_alpha() {
+    let rules = adapter();
     let mut point = ReactionPoint::new(Seed::new(1).stream("adapter"));
-    // Notifications at 0 and 5 us: alpha is 1 up to the cut at 4 us, after updates at 1 us (one came: 1) and at 2, 3 and 4 us (0.75, 0.5625, 0.421875).
+    let near = |point: &ReactionPoint, expected: f64| {
+        assert!((rate(point).bps() as f64 - expected).abs() < 2.0, "{} {expected}", rate(point));
+    };
+    point.on_feedback(at(0), Feedback::Cnp, &rules);
+    point.advance(at(304), &rules);
+    let grown = LINE.bps() as f64 * (2.0 - 0.316_406_25 / 2.0) / 2.0;
+    near(&point, grown);
+    // The cut at 308 us, alpha of 0.25 three updates after next to none.
+    point.on_feedback(at(305), Feedback::Cnp, &rules);
+    point.advance(at(308), &rules);
+    let mut now = grown * (1.0 - 0.25 * 0.75 * 0.75 / 2.0);
+    near(&point, now);
+    // Fast recovery, an active step, hyper-active ones of one length; the target is what the rate was at the cut.
+    let mut target = grown;
+    for (stage, step) in [0.0, 5e6, 50e6, 50e6].into_iter().enumerate() {
+        point.advance(at(308 + 300 * (stage as u64 + 1)), &rules);
+        target += step;
+        now = f64::midpoint(now, target);
+        near(&point, now);
+    }
+    // After half a second it is at the line rate, and a notification hardly counts.
+    point.advance(at(500_000), &rules);
+    near(&point, LINE.bps() as f64);
+    point.on_feedback(at(500_000), Feedback::Cnp, &rules);
+    point.advance(at(500_004), &rules);
+    near(&point, LINE.bps() as f64 * (1.0 - 0.25 * 0.75 * 0.75 * 0.75 / 2.0));
+}
+
+#[test]
+fn an_adapter_cuts_by_a_timer_and_keeps_the_target_of_a_series_of_cuts() {
+    let rules = adapter();
+    let mut point = ReactionPoint::new(Seed::new(1).stream("adapter"));
+    // Notifications at 0 and 5 us: alpha is 1 at first, and 0.75 ^ 4 at the cut at 4 us, after four updates.
     point.on_feedback(at(0), Feedback::Cnp, &rules);
     point.advance(at(3), &rules);
     assert_eq!(rate(&point), LINE, "it is noted only");
     point.advance(at(4), &rules);
     let line = LINE.bps() as f64;
-    let first = line * (1.0 - 0.421_875 / 2.0);
+    let first = line * (1.0 - 0.316_406_25 / 2.0);
     assert!((rate(&point).bps() as f64 - first).abs() < 2.0);
     point.on_feedback(at(5), Feedback::Cnp, &rules);
     point.advance(at(8), &rules);
-    // Alpha: 5 us 0.31640625, 6 us with the notification 0.4873046875, 7 and 8 us without.
-    let alpha = 0.487_304_687_5 * 0.75 * 0.75;
+    // Alpha: 5 us 0.2373046875, 6 us with the notification 0.427978515625, 7 and 8 us without.
+    let alpha = 0.427_978_515_625 * 0.75 * 0.75;
     let second = first * (1.0 - alpha / 2.0);
     assert!((rate(&point).bps() as f64 - second).abs() < 2.0, "{} {second}", rate(&point));
     // The first increase, 300 us after the last cut, goes half of the way to the line rate, not to the rate of the second cut.

@@ -32,13 +32,15 @@ fn marking(ports: Vec<u32>, limit: Limit, marking: Marking) -> QueueRule {
 /// DCQCN with the parameters of the paper, for these hosts.
 fn dcqcn(hosts: Vec<u32>) -> Control {
     let recovery = Recovery {
-        byte_counter_bytes: Bytes::new(10_000_000),
+        byte_counter_bytes: Some(Bytes::new(10_000_000)),
         timer_ps: us(55),
         jitter: 0.0,
         halve_stages: false,
         fast_recovery_stages: 5,
+        hyper_after_stages: 0,
         r_ai_bps: Rate::from_bps(40_000_000),
         r_hai_bps: Rate::from_bps(400_000_000),
+        hyper_grows: true,
         target_cut_above: None,
         target_cut: 8.0,
     };

@@ -312,21 +312,28 @@ def _uet() -> Iterator[Case]:
             )
 
 
-_ADAPTER = {
-    "kind": "dcqcn-sender",
-    "timers": True,
-    "alpha_timer": "1 us",
-    "cut_timer": "4 us",
-    "increase_timer": "300 us",
-    "byte_counter": "1 TB",
-    "fast_recovery": 1,
+_CUTS: Tree = {"alpha_timer": "1 us", "cut_timer": "4 us", "min_rate": "1 Gbit/s"}
+_GROWS: Tree = {
+    "byte_counter": "none",
+    "fast_recovery": 2,
+    "hyper_after": 1,
     "r_ai": "5 Mbit/s",
     "r_hai": "50 Mbit/s",
-    "min_rate": "100 Mbit/s",
+    "hyper_grows": False,
 }
-"""As the HPCC simulator has it at 25 Gbit/s.
+_EVERY_MARK, _INCREASE = "1 ps", "300 us"
+_ADAPTER: Tree = {
+    "kind": "dcqcn-sender",
+    "gain": 1 / 256,
+    "notify_every": _EVERY_MARK,
+    "increase_timer": _INCREASE,
+    **_CUTS,
+    **_GROWS,
+}
+"""As adapters at 25 Gbit/s are in the HPCC simulator: one stage of fast recovery, one of active increase,
+then hyper-active steps of one length; each marked packet counts.
 
-Source: HPCC 2019, `run.py`."""
+Source: HPCC simulator, `run.py`, `rdma-hw.cc`."""
 _W_AI = """\
 weirlab: 1
 name: w-ai
@@ -367,14 +374,12 @@ _CONTROLLED: Mapping[str, Tree] = {"dcqcn": _ADAPTER, "hpcc": {"kind": "hpcc", "
 def _carried(control: str, names: Sequence[str]) -> dict[str, object]:
     """How the messages of entries of traffic go: DCQCN by rate limiters of hosts, for each pair one."""
     if control == "dcqcn":
-        point = {"at": "@hosts", "g": 0.00390625, "min_rate": "100 Mbit/s"}
-        recovery = {"timer": "300 us", "byte_counter": "1 TB", "fast_recovery": 2, "r_ai": "5 Mbit/s"}
-        timers = {"alpha_timer": "1 us", "cut_timer": "4 us", "recovery": {**recovery, "r_hai": "50 Mbit/s"}}
+        recovery = {"timer": _INCREASE, **_GROWS}
         return {
             "control.dcqcn": {
                 "marking": {"at": "switch-0->*", **_MARKS},
-                "notify_every": "1 ns",
-                "reaction_point": {**point, **timers},
+                "notify_every": _EVERY_MARK,
+                "reaction_point": {"at": "@hosts", "g": 1 / 256, **_CUTS, "recovery": recovery},
             }
         }
     transport = {"kind": "rdma", "congestion_control": _CONTROLLED[control], "round_trip": "9 us"}
@@ -399,10 +404,12 @@ def _micro() -> Iterator[Case]:
     for name in _CONTROLLED:
         new = {"traffic.new": _more("host-[1-7]", "500 kB", "300 us")}
         joining = {**new, **_carried(name, ["long", "new"])}
-        yield Case(f"joining, {name}", _RACK, joining)
+        # Marks with DCQCN are drawn, and rates swing.
+        seeds = 16 if name == "dcqcn" else 5
+        yield Case(f"joining, {name}", _RACK, joining, seeds=seeds)
         if name == "dcqcn":
             coming = {"control.dcqcn.marking.when": "arrival"}
-            yield Case("joining, dcqcn, marks on arrival", _RACK, {**joining, **coming})
+            yield Case("joining, dcqcn, marks on arrival", _RACK, {**joining, **coming}, seeds=seeds)
         mice = {
             "traffic.long.from": "host-[0-1]",
             "traffic.long.source.sizes.size": "1 GB",
@@ -418,14 +425,14 @@ def _micro() -> Iterator[Case]:
                 "until": "delivered" if name == "dcqcn" else "acknowledged",
             },
         }
-        yield Case(f"mice, {name}", _RACK, {**mice, **_carried(name, ["long", "mice"])})
+        yield Case(f"mice, {name}", _RACK, {**mice, **_carried(name, ["long", "mice"])}, seeds=seeds)
         recovery = {
             "traffic.short": _more("host-1", "1 MB", "1 ms"),
             "measure.before": {"kind": "delivered-rate", "of": "long", "window": "0.5 ms .. 1 ms"},
             # The short flow lasts for 0.6 to 1 ms.
             "measure.after": {"kind": "delivered-rate", "of": "long", "window": "3.8 ms .. 4 ms"},
         }
-        yield Case(f"recovery, {name}", _RACK, {**recovery, **_carried(name, ["long", "short"])})
+        yield Case(f"recovery, {name}", _RACK, {**recovery, **_carried(name, ["long", "short"])}, seeds=seeds)
 
 
 _TESTBED = """\

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 
 from weirlab.reproductions.judging import Misfit
 
-_DEPARTURE = "119 kB more than published. Not explained."
+_DEPARTURE = (
+    "200 kB more than published; 671 kB with a least rate of 100 Mbit/s, 703 with 500. Not explained. Rates "
+    "recover together: all eight go half of the way to the line rate 300 us after the last cut."
+)
 _ARRIVAL = (
     "Queues mark frames when they leave in the publication's simulator, and when they come in this row."
 )
@@ -55,8 +58,8 @@ KNOWN: Mapping[tuple[str, str], Misfit] = {
     ("outcast, both", "tail"): Misfit(_SHARED, 1634.77392),
     ("outcast, both", "first"): Misfit(_SHARED, 199.267278),
     ("w_ai 300", "p95"): Misfit(_LOWER, 16.388),
-    ("joining, dcqcn", "most"): Misfit(_DEPARTURE, 669.2528),
-    ("joining, dcqcn, marks on arrival", "most"): Misfit(_ARRIVAL, 2249.85),
+    ("joining, dcqcn", "most"): Misfit(_DEPARTURE, 750.3684),
+    ("joining, dcqcn, marks on arrival", "most"): Misfit(_ARRIVAL, 2271.9985),
     ("websearch 30, hpcc", "slowdown"): Misfit(_HOSTS, 1.254596),
     ("websearch 50, hpcc", "slowdown"): Misfit(_HOSTS, 1.427658),
     ("websearch 30, hpcc", "time"): Misfit(_HOSTS, 9.803384),
@@ -82,5 +85,11 @@ LIMITS: Mapping[str, Misfit] = {
     ),
 }
 """By case, of limits that ours exceeds: the mean of the last messages [us]."""
+MICE = Misfit(
+    "The median; a quarter of them takes more than 38.8 us. Which share is published is not said. With "
+    "hyper-active steps as small as active ones the median is 35.2 us.",
+    27.772067,
+)
+"""Of mice next to elephants with DCQCN [us]."""
 W_AI = Misfit("Within 4 kB and two packets of 1.09 kB: 4.4 to 5.5 kB.", 5.460912)
 """The longest queue up to 150 B [kB]."""

@@ -13,8 +13,8 @@ from weirlab.units import Rate, Size, Span
 class DcqcnRecovery(Recovery):
     """Growth of a rate in DCQCN: as in QCN, with other defaults."""
 
-    byte_counter: values.PositiveSize = Size(10_000_000)
-    """Bytes sent in a stage of the byte counter."""
+    byte_counter: values.Counter = Size(10_000_000)
+    """Bytes sent in a stage of the byte counter. `none`: the timer counts alone."""
     timer: values.PositiveSpan = Span.from_s(55e-6)
     """Length of a stage of the timer."""
     jitter: values.Fraction = 0.0
@@ -24,7 +24,7 @@ class DcqcnRecovery(Recovery):
     r_ai: values.PositiveRate = Rate(40 * 10**6)
     """Step of the target in active increase."""
     r_hai: values.PositiveRate = Rate(400 * 10**6)
-    """Step of the target in hyper-active increase, times the stages beyond fast recovery."""
+    """Step of the target in hyper-active increase."""
     target_cut_above: values.Number = 1e6
     """A target above this multiple of the rate is divided by `target_cut` after the first stage; 1e6:
     never."""

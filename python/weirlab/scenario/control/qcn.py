@@ -15,12 +15,12 @@ from weirlab.units import Rate, Size, Span
 
 
 class Recovery(Model):
-    """Growth of a rate towards a target, in stages of a byte counter and a timer. Up to `fast_recovery`
-    stages of either: half way to the target. Then the target grows, too: by `r_ai` where one of them is
-    beyond, by `r_hai` where both are."""
+    """Growth of a rate towards a target, in stages of a byte counter and a timer: half way to the target;
+    from the stage `fast_recovery` of one of them on the target grows, too, by `r_ai`, and by `r_hai` where
+    both are `hyper_after` stages beyond that one."""
 
-    byte_counter: values.PositiveSize = Size(150_000)
-    """Bytes sent in a stage of the byte counter."""
+    byte_counter: values.Counter = Size(150_000)
+    """Bytes sent in a stage of the byte counter. `none`: the timer counts alone."""
     timer: values.PositiveSpan = Span.from_s(15e-3)
     """Length of a stage of the timer."""
     jitter: values.Fraction = 0.15
@@ -28,11 +28,15 @@ class Recovery(Model):
     halve_stages: values.Flag = True
     """Whether stages beyond fast recovery are half as long."""
     fast_recovery: values.Count = 5
-    """Stages of fast recovery."""
+    """Number of the first stage of either in which the target grows: those before it are fast recovery."""
+    hyper_after: values.Natural = 0
+    """So many stages later, by the one that is behind, it grows by `r_hai`."""
     r_ai: values.PositiveRate = Rate(5 * 10**6)
     """Step of the target in active increase."""
     r_hai: values.PositiveRate = Rate(50 * 10**6)
-    """Step of the target in hyper-active increase, times the stages beyond fast recovery."""
+    """Step of the target in hyper-active increase."""
+    hyper_grows: values.Flag = True
+    """Whether the n-th of these steps in a row is n times as long."""
     target_cut_above: values.Number = 10.0
     """A target above this multiple of the rate is divided by `target_cut` after the first stage; 1e6:
     never."""

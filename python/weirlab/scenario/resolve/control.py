@@ -189,13 +189,15 @@ def _qcn_reaction_point(point: QcnReactionPoint, layout: Layout) -> core.QcnReac
 
 def _recovery(recovery: Recovery, at: Where) -> core.RateRecovery:
     return core.RateRecovery(
-        byte_counter_bytes=recovery.byte_counter.bytes,
+        byte_counter_bytes=recovery.byte_counter.bytes if isinstance(recovery.byte_counter, Size) else None,
         timer_ps=recovery.timer.ps,
         jitter=recovery.jitter,
         halve_stages=recovery.halve_stages,
         fast_recovery_stages=recovery.fast_recovery,
+        hyper_after_stages=recovery.hyper_after,
         r_ai_bps=recovery.r_ai.bps,
         r_hai_bps=recovery.r_hai.bps,
+        hyper_grows=recovery.hyper_grows,
         target_cut_above=recovery.target_cut_above,
         target_cut=recovery.target_cut,
         origin=At(*at, "recovery"),

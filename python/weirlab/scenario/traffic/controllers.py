@@ -211,42 +211,50 @@ class DcqcnSender(Model):
     gain: values.PositiveFraction | None = None
     """g: weight of the newest notification in alpha. Absent: `0.00390625`."""
     alpha_timer: values.PositiveSpan = Span(55_000_000)
-    """Time without a notification after which alpha decays; of adapters with timers, time between two
-    updates of alpha.
+    """Time without a notification after which alpha decays; with `cut_timer`, time between two updates of
+    alpha.
     """
-    timers: values.Flag = False
-    """Whether timers cut the rate and update alpha, as in network adapters; else each notification does."""
-    cut_timer: values.PositiveSpan = Span(4_000_000)
-    """Time between two cuts, with timers."""
     notify_every: values.PositiveSpan = Span(50_000_000)
-    """Marks within this time after one that counted do not count. With timers 1 ps: all do."""
+    """Marks within this time after one that counted do not count. 1 ps: all do."""
     increase_timer: values.PositiveSpan = Span(55_000_000)
     """Time of a stage of the increase."""
-    byte_counter: values.PositiveSize = Size(10_000_000)
-    """Data of a stage of the increase."""
     fast_recovery: values.Natural = 5
-    """Stages of fast recovery."""
+    """The rate goes half of the way to its target up to the stage before the one with this number; from
+    then on the target grows, too.
+    """
+    hyper_after: values.Natural = 0
+    """It grows by `r_hai` where timer and byte counter are so many stages beyond that one."""
     r_ai: values.PositiveRate = Rate(40_000_000)
     """Step of the additive increase."""
     r_hai: values.PositiveRate = Rate(400_000_000)
     """Step of the hyper-active increase."""
+    hyper_grows: values.Flag = True
+    """Whether the n-th of these steps in a row is n times as long."""
     min_rate: values.PositiveRate = Rate(100_000_000)
     """The least rate."""
+    byte_counter: values.Counter = Size(10_000_000)
+    """Data of a stage of the increase. `none`: the timer counts alone."""
+    cut_timer: values.PositiveSpan | None = None
+    """As in network adapters, the rate is cut by a timer of this length if a mark came since, alpha
+    changes by `alpha_timer` alone, and a series of cuts keeps the target from before it. Without, each
+    notification cuts.
+    """
 
     def resolved(self, at: Where) -> core.CongestionControlDcqcnSender:
         """As the core takes it; it stands `at` that place in the scenario."""
         return core.CongestionControlDcqcnSender(
             gain=0.00390625 if self.gain is None else self.gain,
             alpha_timer_ps=self.alpha_timer.ps,
-            timers=self.timers,
-            cut_timer_ps=self.cut_timer.ps,
             notify_every_ps=self.notify_every.ps,
             increase_timer_ps=self.increase_timer.ps,
-            byte_counter_bytes=self.byte_counter.bytes,
             fast_recovery=self.fast_recovery,
+            hyper_after=self.hyper_after,
             r_ai_bps=self.r_ai.bps,
             r_hai_bps=self.r_hai.bps,
+            hyper_grows=self.hyper_grows,
             min_rate_bps=self.min_rate.bps,
+            byte_counter_bytes=self.byte_counter.bytes if isinstance(self.byte_counter, Size) else None,
+            cut_timer_ps=self.cut_timer.ps if self.cut_timer is not None else None,
             origin=At(*at),
         )
 
