@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from weirlab.errors import ScenarioError
+from weirlab.runs import run
 from weirlab.scenario import load, loads
 from weirlab.scenario.resolve import resolve
 from weirlab.scenario.traffic.tables import mean_size, published_sizes
@@ -295,6 +296,9 @@ RDMA = "transport: {kind: rdma, congestion_control: {kind: KIND}MORE}"
         ("hpcc", ", recovery: selective, credit: {share: 150 %}", "credit.share", "150 %"),
         ("hpcc", ", answers: {class: 9}", "answers.class", "a class from 0 to 7"),
         ("hpcc", ", timeout: 2 min", "timeout", "at most"),
+        ("hpcc", ", initial_window: 40 kB", "initial_window", "leave this out (got '40 kB')"),
+        ("dcqcn-sender", ", round_trip: 9 us", "round_trip", "'dcqcn-sender' assumes none"),
+        ("nscc", ", telemetry: 60 B", "telemetry", "'nscc' reads none"),
     ],
 )
 def test_faults_of_numbered_packets_are_reported_at_their_place(kind, more, place, says):
@@ -302,6 +306,52 @@ def test_faults_of_numbered_packets_are_reported_at_their_place(kind, more, plac
     text += RDMA.replace("KIND", kind).replace("MORE", more) + "\nrun: {duration: 2 ms}\n"
     found = problems(lambda: resolve(loads(text)))
     assert any(f"traffic.m.transport.{place}" in problem and says in problem for problem in found), found
+
+
+SHORT_RUN = """\
+weirlab: 1
+name: incast
+network: {kind: star, hosts: 3, link: {rate: 100 Gbit/s, delay: 1 us}}
+queues: {all: {at: "@switches->*", kind: drop-tail, limit: 100 kB, marking: {k_min: 20 kB}}}
+traffic:
+  m:
+    from: host-[0-1]
+    to: host-2
+    source: {kind: messages, sizes: {kind: fixed, size: 300 kB}, every: 1 s, gaps: {kind: constant}}
+    transport: {kind: CARRIER, congestion_control: {kind: KIND}}
+run: {duration: 2 ms, seed: 1}
+"""
+OVER_RDMA = ["dcqcn-sender", "hpcc", "nscc", "line-rate", "dctcp", "swift", "timely", "reno", "cubic"]
+STARTING = {"reno", "cubic", "bbr", "dctcp", "prague", "swift", "nscc"}
+OVER_TCP = ["reno", "cubic", "bbr", "dctcp", "prague", "swift", "timely"]
+
+
+@pytest.mark.parametrize(
+    ("carrier", "kind", "field", "value"),
+    [
+        *(
+            ("rdma", kind, field, value)
+            for kind in OVER_RDMA
+            for field, value in (("initial_window", "8 kB"), ("round_trip", "2 us"), ("telemetry", "200 B"))
+        ),
+        *(("tcp", kind, "initial_window", 3) for kind in OVER_TCP),
+    ],
+)
+def test_a_field_that_a_congestion_control_takes_changes_its_run_and_others_are_refused(
+    carrier, kind, field, value
+):
+    plain = loads(SHORT_RUN.replace("CARRIER", carrier).replace("KIND", kind))
+    change = {f"traffic.m.transport.{field}": value}
+    reads = {"initial_window": STARTING, "round_trip": {*STARTING, "hpcc"}, "telemetry": {"hpcc"}}[field]
+    if kind not in reads:
+        (problem,) = problems(lambda: plain.assign(change))
+        assert f"traffic.m.transport.{field}: '{kind}'" in problem
+        return
+    changed = plain.assign(change)
+    ended = [
+        run(each).records["messages"].get_column("acknowledged_ps").to_list() for each in (plain, changed)
+    ]
+    assert ended[0] != ended[1]
 
 
 def test_controllers_of_packets_do_not_go_over_tcp():

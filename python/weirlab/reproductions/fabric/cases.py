@@ -492,8 +492,8 @@ def _web(control: str, load: int) -> Tree:
 
     Marks when frames leave, thresholds by the rate of the link, answers that wait for nothing with DCQCN
     (and as data with HPCC), and no timeout. Source: HPCC 2019, `switch-mmu.cc`, `run.py`, `rdma-hw.cc`."""
-    answers = {"answers": {"class": 6}} if control == "dcqcn" else {}
-    carried = {"congestion_control": _CONTROLLED[control], "round_trip": "9 us", "timeout": "1 s", **answers}
+    own: Tree = {"answers": {"class": 6}} if control == "dcqcn" else {"round_trip": "9 us"}
+    carried = {"congestion_control": _CONTROLLED[control], "timeout": "1 s", **own}
     up = 16 * 25 * 48 / 63  # of what 16 hosts of a switch send, 48 of 63 messages
     return {
         "queues.hosts": _marked("tor-*->h*", 25),

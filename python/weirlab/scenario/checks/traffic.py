@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from weirlab import spec as core
 from weirlab.scenario.network.layout import Layout
@@ -46,6 +46,38 @@ if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
 
+class _Assumed(NamedTuple):
+    """A field of a transport that not every congestion control reads."""
+
+    by: frozenset[str]
+    """The kinds that read it."""
+    instead: str
+    """What the others do, and what to write."""
+
+
+_STARTS = frozenset({"nscc", "dctcp", "swift", "reno", "cubic", "bbr", "prague"})
+"""Those that start with a window."""
+_ASSUMED: Mapping[str, _Assumed] = {
+    "initial_window": _Assumed(_STARTS, "starts at its rate or with its greatest window"),
+    "round_trip": _Assumed(_STARTS | {"hpcc"}, "assumes none"),
+    "telemetry": _Assumed(frozenset({"hpcc"}), "reads none"),
+}
+
+
+def _assumed(transport: object) -> Iterator[Fault]:
+    """Fields of a transport that its congestion control does not read: they would be ignored."""
+    if not isinstance(transport, Tcp | Rdma):
+        return
+    kind, fields = transport.congestion_control.kind, type(transport).model_fields
+    for name, (by, instead) in _ASSUMED.items():
+        if name not in fields or kind in by or (value := getattr(transport, name)) == fields[name].default:
+            continue
+        # Credit is reckoned with the round trip, too.
+        if name == "round_trip" and isinstance(transport, Rdma) and transport.credit is not None:
+            continue
+        yield ("transport", name), f"'{kind}' {instead}; leave this out (got '{value}')"
+
+
 def check_traffic(scenario: Scenario, layout: Layout, *, searched: bool) -> Iterator[Fault]:
     """Faults of all traffic. `searched` is false where a search was left out that may set a rate."""
     for name, traffic in scenario.traffic.items():
@@ -54,6 +86,7 @@ def check_traffic(scenario: Scenario, layout: Layout, *, searched: bool) -> Iter
             scenario.search is not None and scenario.search.vary == f"traffic.{name}.source.rate"
         )
         amiss = [*_source(traffic, varied=varied), *_transport(traffic), *_messages(traffic)]
+        amiss += _assumed(traffic.transport)
         if traffic.stop is not None and traffic.stop <= traffic.start:
             amiss.append((("stop",), f"is not after 'start' ({traffic.start})"))
         yield from ((path + place, message) for place, message in amiss)
