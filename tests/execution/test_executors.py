@@ -431,7 +431,18 @@ def test_workers_of_other_sources_alone_end_the_work_with_the_reason(store, monk
 
 @pytest.mark.parametrize(
     "text",
-    ["remote", "local:0", "local:", "local:many", "http://a:1", "tcp://a", "tcp://:8786", "ssh:", "ssh:,"],
+    [
+        "remote",
+        "local:0",
+        "local:",
+        "local:many",
+        "http://a:1",
+        "tcp://a",
+        "tcp://:8786",
+        "tcp://a:70000",
+        "ssh:",
+        "ssh:,",
+    ],
 )
 def test_an_executor_that_there_is_not_is_refused_with_those_that_there_are(text):
     with pytest.raises(InputError, match=r"--on .*: write"):

@@ -120,7 +120,8 @@ def check_on(on: str | None) -> None:
             raise InputError(f"--on {on}: write the number of processes, such as local:4")
     elif kind in ("tcp", "tls", "ws", "wss") and rest.startswith("//"):
         host, _, port = rest.removeprefix("//").rpartition(":")
-        if not (host and port.rstrip("/").isdecimal()):
+        number = port.rstrip("/")
+        if not (host and number.isdecimal() and 0 < int(number) < 2**16):
             raise InputError(f"--on {on}: write the host and the port, such as {kind}://HOST:8786")
     elif kind != "ssh" or not rest.strip(","):
         raise InputError(

@@ -158,6 +158,10 @@ _POOL = (
 )
 
 
+_PER_PORT = 9
+"""Numbers of lines for each port: its own, and those of its eight classes."""
+
+
 def _hold_plots(records: Records, moments: Moments) -> list[Plot]:
     """Shares of the time for which PAUSE held ports, or PFC classes of them."""
     rows = records["intervals"]
@@ -166,7 +170,7 @@ def _hold_plots(records: Records, moments: Moments) -> list[Plot]:
         return []
     every = rows.select("replicate", "port", "t_ps", held_ps=pl.col("paused_ps").fill_null(0))
     paused = every.filter(pl.col("held_ps").sum().over("port") > 0).with_columns(
-        id=pl.col("port") * 9, label=pl.lit("")
+        id=pl.col("port") * _PER_PORT, label=pl.lit("")
     )
     held = every.clear().with_columns(id=pl.lit(0, pl.UInt32), label=pl.lit(""))
     if "hold_intervals" in records:
@@ -179,7 +183,7 @@ def _hold_plots(records: Records, moments: Moments) -> list[Plot]:
             .select(
                 *("replicate", "port", "t_ps"),
                 pl.col("held_ps").fill_null(0),
-                id=pl.col("port") * 9 + 1 + pl.col("class"),
+                id=pl.col("port") * _PER_PORT + 1 + pl.col("class"),
                 label=pl.format(", class {}", pl.col("class")),
             )
         )

@@ -126,7 +126,7 @@ def study_sentences(study: Study) -> list[str]:
     if compared := pairs(study):
         sentences.insert(0, pair_sentence(study, compared))
     sentences = [*contest_sentences(study), *sentences]
-    if text := _nothing_random(study):
+    if text := _same_sentence(study):
         sentences.append(text)
     if many_failed := study.failures.height:
         first = study.failures.row(0, named=True)
@@ -251,13 +251,13 @@ def effect_table(study: Study) -> Table:
         rows,
         where="tables/measures.parquet",
         note=f"{replicates_text(study)} replicates each; Student's t. Behind a mean of fewer: how many."
-        + f" {_nothing_random(study)}".rstrip()
+        + f" {_same_sentence(study)}".rstrip()
         if several
         else "One replicate each.",
     )
 
 
-def _nothing_random(study: Study) -> str:
+def _same_sentence(study: Study) -> str:
     """Which points have replicates that found the same, frame for frame; empty where none has."""
     values = study.measures.select("point", "replicate", "measure", "value").sort("point", "measure")
     tables = [study.runs.sort("point", maintain_order=True), *([values] if study.scenario.measure else [])]

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from weirlab.searches.evidence import Evidence
     from weirlab.searches.half import HalfLoad
 
+_SHORT_APART = 0.05
+"""How much more load a shorter trial has to have passed to contradict one that failed, as it had less time to
+see a loss."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchGoal:
@@ -179,7 +183,7 @@ class GoalResult:
         return max(pairs, key=lambda pair: pair[1].load_fps / pair[0].load_fps, default=None)
 
     def _apart(self, bad: Outcome, good: Outcome) -> float:
-        return (self.goal.width or 0.0) if good.duration_s >= bad.trial.effective_duration_s else 0.05
+        return (self.goal.width or 0.0) if good.duration_s >= bad.trial.effective_duration_s else _SHORT_APART
 
     @property
     def regular(self) -> bool:
