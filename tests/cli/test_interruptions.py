@@ -85,3 +85,22 @@ print("goes on")
 """
     done = run(code, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "goes on\n", "")
+
+
+def test_nothing_that_comes_at_the_end_changes_the_exit_code(tmp_path):
+    (tmp_path / "interrupted.py").write_text(INTERRUPT)
+    code = """
+import os, signal, sys
+from weirlab.cli import interruptions
+interruptions._AGAIN_S = 60.0
+interruptions.raise_when_made()
+import interrupted
+print(signal.getitimer(signal.ITIMER_REAL)[0] > 0)
+interruptions.ignore()
+print(signal.getitimer(signal.ITIMER_REAL)[0] > 0)
+os.kill(os.getpid(), signal.SIGTERM)
+os.kill(os.getpid(), signal.SIGINT)
+sys.exit(4)
+"""
+    done = run(code, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (4, "True\nFalse\n", "")

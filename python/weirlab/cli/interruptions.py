@@ -29,8 +29,12 @@ def raise_when_made() -> None:
 
 
 def ignore() -> None:
-    """From now on Ctrl-C does nothing: all is said, and the process ends."""
+    """From now on neither Ctrl-C nor SIGTERM does anything: all is said, and the process ends."""
     _handle(signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if hasattr(signal, "setitimer"):
+        # An interruption that came while a module was loaded would end the process with an alarm.
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def _handle(handler: signal._HANDLER) -> None:
