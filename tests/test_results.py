@@ -1,6 +1,7 @@
 """Result directories: never overwritten, never half a result that looks whole."""
 
 import json
+import math
 import signal
 import subprocess
 from dataclasses import replace
@@ -16,6 +17,7 @@ from weirlab.results import (
     Provenance,
     claimed_directory,
     finite,
+    json_text,
     new_directory,
     write_json,
     write_text,
@@ -153,6 +155,26 @@ def test_numbers_that_are_not_known_are_null_in_files():
         "x": [None, None, 1.5],
         "y": {"z": None},
     }
+
+
+def test_a_row_of_a_document_is_a_line():
+    document = {
+        "kind": "study",
+        "points": [{"point": 0, "levels": {"a": "1"}}, {"point": 1, "mean": math.nan}],
+        "none": [],
+    }
+    text = json_text(document)
+    assert json.loads(text) == finite(document)
+    assert text.splitlines() == [
+        "{",
+        '  "kind": "study",',
+        '  "points": [',
+        '    {"point": 0, "levels": {"a": "1"}},',
+        '    {"point": 1, "mean": null}',
+        "  ],",
+        '  "none": []',
+        "}",
+    ]
 
 
 def test_json_is_written_for_people(tmp_path):

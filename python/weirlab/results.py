@@ -252,7 +252,35 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, content: object) -> None:
     """Write `content` as JSON, for people to read too. Numbers that are not finite become null."""
-    write_text(path, json.dumps(finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, json_text(content))
+
+
+_BROKEN = 2
+"""Levels of a document whose entries stand on lines of their own."""
+
+
+def json_text(content: object) -> str:
+    """A document as JSON for people, too: entries of its first two levels have lines of their own, so that
+    a row of a list is a line. Numbers that are not finite become null."""
+    try:
+        return f"{_lines(content)}\n"
+    except (TypeError, ValueError):
+        return f"{_lines(finite(content))}\n"
+
+
+def _lines(value: object, level: int = 0) -> str:
+    if level == _BROKEN or not value or not isinstance(value, dict | list):
+        return _ENCODER.encode(value)
+    if isinstance(value, dict):
+        named = ((_ENCODER.encode(str(name)), _lines(each, level + 1)) for name, each in value.items())
+        parts, ends = [f"{name}: {text}" for name, text in named], "{}"
+    else:
+        parts, ends = [_lines(each, level + 1) for each in value], "[]"
+    edge = "\n" + "  " * level
+    return f"{ends[0]}{edge}  {f',{edge}  '.join(parts)}{edge}{ends[1]}"
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def finite(value: object) -> object:

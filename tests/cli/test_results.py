@@ -146,6 +146,36 @@ def test_a_mistake_in_where_to_run_leaves_no_directory(weir, place):
     assert not (place / "none").exists()
 
 
+IN_PART_IMPOSSIBLE = (
+    *("--set", "network.hosts=4", "--set", 'study.factors."network.hosts"=[3, 4]'),
+    *("--set", "study.factors.ends={near: {}, far: {traffic.a.from: host-3}}"),
+)
+
+
+def test_a_study_that_cannot_run_leaves_no_directory(weir, place):
+    refused = weir("study", "study.yaml", *IN_PART_IMPOSSIBLE)
+    assert refused.code == 2
+    assert "at traffic.a.source.load 30 %, network.hosts 3, ends far" in refused.err
+    assert not any((place / "results").glob("*"))
+
+
+def test_a_study_says_how_many_of_its_points_it_has_run(weir):
+    words = ("study", "study.yaml", *IN_PART_IMPOSSIBLE, "--set", "study.impossible=list", "--out", "s")
+    assert "6 points of 2 replicates in " in weir(*words).out
+    assert "6 points of 2 replicates, 0 of them in " in weir(*words).out
+
+
+def test_a_page_of_a_study_that_was_run_is_the_page_of_what_is_kept(weir, place):
+    def page() -> str:
+        text = (place / "s/report.html").read_text()
+        return re.sub(r"clip\d+", "clip", text)  # drawings of a process are counted
+
+    assert weir("study", "study.yaml", "--out", "s", "--report").code == 0
+    written = page()
+    assert weir("report", "s").code == 0
+    assert page() == written
+
+
 def test_options_of_studies_are_refused_for_runs(weir):
     assert "which --on, --store and --limit are for" in weir("run", "run.yaml", "--on", "local:2").err
     assert weir("study", "study.yaml", "--limit", "5 parsec").code == 2

@@ -14,9 +14,8 @@ import polars as pl
 
 from weirlab.analysis.hotspots import HotspotFacts, hotspot_facts, utilisation_measures
 from weirlab.analysis.sensitivity import design_points
-from weirlab.runs import resolve
 from weirlab.scenario import Scenario
-from weirlab.scenario.plan.combinations import possible
+from weirlab.scenario.plan import Study
 from weirlab.scenario.plan.design import LatinHypercube
 from weirlab.stats.robust import mean_share_interval
 from weirlab.stats.sensitivity import RankCorrelation, rank_correlation
@@ -99,7 +98,6 @@ def optimum_of(scenario: Scenario, points: pl.DataFrame, measures: pl.DataFrame)
     throughput, hot = utilisation_measures(scenario)
     if throughput is None or hot is None:
         return None
-    facts = dict(_facts(scenario))
     each = design_points(scenario, points, measures)
     if throughput not in each.columns or hot not in each.columns:
         return None
@@ -107,6 +105,7 @@ def optimum_of(scenario: Scenario, points: pl.DataFrame, measures: pl.DataFrame)
     each = each.drop_nulls([throughput, hot])
     if each.is_empty():
         return None
+    facts = dict(_facts(scenario, plan, each.get_column("stratum")))
     known = pl.DataFrame(
         [
             {
@@ -154,15 +153,14 @@ def optimum_of(scenario: Scenario, points: pl.DataFrame, measures: pl.DataFrame)
     )
 
 
-def _facts(scenario: Scenario) -> Iterator[tuple[int, HotspotFacts]]:
-    """The hotspot of each combination of the factors, by the place of the combination."""
-    assert scenario.study is not None
-    assert isinstance(scenario.study.design, LatinHypercube)
-    size = scenario.study.design.points
-    for point in possible(scenario, resolve)[0]:
-        if point.number % size == 0:
-            (fact,) = hotspot_facts(point.base)
-            yield point.number // size, fact
+def _facts(scenario: Scenario, plan: Study, strata: pl.Series) -> Iterator[tuple[int, HotspotFacts]]:
+    """The hotspot of each of some combinations of the factors, by the place among those of the study."""
+    wanted, base = set(strata), scenario.assign({"study": None})
+    for stratum, (_, _, levels) in enumerate(plan.combinations()):
+        if stratum in wanted:
+            changes = {path: value for level in levels for path, value in level.assignments.items()}
+            (fact,) = hotspot_facts(base.assign(changes))
+            yield stratum, fact
 
 
 def _judged(each: pl.DataFrame, throughput: str, hot: str) -> pl.DataFrame:

@@ -128,13 +128,14 @@ class Result(ABC):
         return Sentences(self._sentences())
 
     @cached_property
-    def _whole_page(self) -> tuple[Page, list[Plot]]:
+    def whole_page(self) -> tuple[Page, list[Plot]]:
+        """The page that `report` writes, and its plots, which are not drawn yet."""
         return self._page()
 
     @cached_property
     def plots(self) -> Shelf[object]:
         """The charts of the report by name, as Altair charts that can be changed. Needs `weirlab[report]`."""
-        return Shelf({each.name: partial(_chart, each) for each in self._whole_page[1]})
+        return Shelf({each.name: partial(_chart, each) for each in self.whole_page[1]})
 
     def plot(self, name: str | None = None) -> object:
         """One of the `plots`; the first without a name. Raises InputError where there is none."""
@@ -155,7 +156,7 @@ class Result(ABC):
         if file is None:
             place = None if self._kept is not None else self.directory
             file = f"{self.name}.html" if place is None else place / "report.html"
-        return self._whole_page[0].write(Path(file))
+        return self.whole_page[0].write(Path(file))
 
     def save(self, directory: str | Path) -> Path:
         """Keep everything in a new or an empty directory, which `weirlab.read` reads and `weir report`

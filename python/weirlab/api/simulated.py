@@ -453,7 +453,7 @@ class StudyResult(Result):
     def _page(self) -> tuple[Page, list[Plot]]:
         from weirlab.report.study import study_page
 
-        return study_page(self.study, self._manifest)
+        return study_page(self.study, self._manifest, self.sensitivity)
 
     def _undrawn(self) -> str:
         return "add a section 'measure' to the scenario"

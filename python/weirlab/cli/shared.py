@@ -5,7 +5,6 @@ Results go to stdout, everything about the way there to stderr.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
     from weirlab.analysis.timeline import Timeline
     from weirlab.api.result import Result
+    from weirlab.plots.style import Plot
+    from weirlab.report.page import Page
     from weirlab.scenario import Scenario
 
 ScenarioArgument = Annotated[
@@ -218,9 +219,9 @@ def tell_timeline(timeline: Timeline, file: Path) -> None:
 
 def print_json(document: Mapping[str, object]) -> None:
     """Print the one JSON document of a command. Numbers that are not finite become null."""
-    from weirlab.results import finite
+    from weirlab.results import json_text
 
-    sys.stdout.write(json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.write(json_text(document))
 
 
 def stderr_console() -> Console:
@@ -266,11 +267,11 @@ def show_place(directory: Path, page: Path | None) -> None:
     typer.echo(f"Report: {page}" if page else f"Report: weir report {directory}")
 
 
-def write_page(directory: Path) -> Path:
-    """Write the report of a result."""
+def write_page(directory: Path, made: tuple[Page, list[Plot]] | None = None) -> Path:
+    """Write the report of a result, which may be made already."""
     from weirlab.report import write_report
 
-    return write_report(directory).page
+    return write_report(directory, made=made).page
 
 
 def overrides(sets: Sequence[str] | None) -> dict[str, str]:

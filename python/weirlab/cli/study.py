@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,18 +107,19 @@ def run_points(
     """Run all points of a study, or those that an earlier sitting left open."""
     from weirlab.api.simulated import study
     from weirlab.report.study import replicates_text
-    from weirlab.results import new_directory
+    from weirlab.results import claimed_directory
     from weirlab.studies import RunsPlan
 
     assert scenario.study is not None
     many = scenario.study.replicates if replicates is None else replicates
-    plan = RunsPlan(scenario, scenario.run.seed if seed is None else seed, many)
-    plan.check()  # what cannot run is reported before a directory is made
-    points = len(plan.order)
-    continued = out is not None and (out / "manifest.json").exists()
-    directory = out if continued and out is not None else new_directory(scenario.name, out)
+    points = len(RunsPlan(scenario, scenario.run.seed if seed is None else seed, many).order)
+    before = out if out is not None and (out / "manifest.json").exists() else None
     try:
-        with viewed(directory, view), progress_bar("simulating", f"{points} points") as progress:
+        with (
+            nullcontext(before) if before is not None else claimed_directory(scenario.name, out) as directory,
+            viewed(directory, view),
+            progress_bar("simulating", f"{points} points") as progress,
+        ):
             result = study(
                 scenario,
                 out=directory,
@@ -133,14 +135,14 @@ def run_points(
             )
     except Interrupted as error:
         raise Interrupted(f"{error}. Continue with the same command and --out {directory}") from None
-    page = write_page(directory) if report else None
+    page = write_page(directory, result.whole_page) if report else None
     if as_json:
         print_json(result.document)
         return
-    if continued:
+    if before is not None:
         tell(f"continued {directory}")
     kept = result.study.kept
-    points = points if result.study.contest is None else result.study.planned
+    points = result.study.planned
     ran = f"{points} points of {replicates_text(result.study)} replicates"
     ran += f", {points - kept} of them" if kept else ""
     say(

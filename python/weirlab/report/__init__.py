@@ -37,18 +37,27 @@ def require_packages() -> None:
     jinja2()
 
 
-def write_report(directory: str | Path, *, pictures: bool = True, figures: Column | None = None) -> Report:
+def write_report(
+    directory: str | Path,
+    *,
+    pictures: bool = True,
+    figures: Column | None = None,
+    made: tuple[Page, list[Plot]] | None = None,
+) -> Report:
     """Write `report.html` into the directory of a result, with `pictures` each plot as PNG and SVG in
-    `plots/`, and with `figures` as PDF and SVG as wide as a column of a paper.
+    `plots/`, and with `figures` as PDF and SVG as wide as a column of a paper. What `made` has is not read
+    and worked out again.
 
     Raises InputError when the directory holds no result or a damaged one, and MissingCapability without
     `weirlab[report]`.
     """
     directory = Path(directory)
-    _check_needed(directory)
-    manifest = Manifest.read(directory)
-    _check_result(directory, manifest)
-    page, plots = page_of(directory, manifest)
+    if made is None:
+        _check_needed(directory)
+        manifest = Manifest.read(directory)
+        _check_result(directory, manifest)
+        made = page_of(directory, manifest)
+    page, plots = made
     path = page.write(directory / "report.html")
     return Report(path, _saved(plots, directory / "plots", pictures, figures))
 

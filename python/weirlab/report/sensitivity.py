@@ -95,17 +95,18 @@ def without_weights(table: pl.DataFrame) -> list[str]:
     ]
 
 
-def sensitivity_sections(study: Study) -> tuple[list[Section], list[Plot]]:
-    """The sections of a report, and their plots; none where there is nothing to analyse."""
+def sensitivity_sections(study: Study, found: pl.DataFrame | None = None) -> tuple[list[Section], list[Plot]]:
+    """The sections of a report, and their plots; none where there is nothing to analyse. `found` is what
+    `sensitivity_of` found, where that is known."""
     try:
-        table = sensitivity_of(study)
+        table = sensitivity_of(study) if found is None else found
     except MissingCapability as error:
         return [Section("Sensitivity", [Text(str(error))])], []
     if table is None or table.is_empty():
         return [], []
-    found, drawn = optimum_section(study, table)
+    optimum, drawn = optimum_section(study, table)
     section, plots = _section(study, table)
-    return [section, *([] if found is None else [found])], [*plots, *drawn]
+    return [section, *([] if optimum is None else [optimum])], [*plots, *drawn]
 
 
 def _section(study: Study, table: pl.DataFrame) -> tuple[Section, list[Plot]]:

@@ -42,8 +42,10 @@ _CARDS = 3
 """Measures shown at the head of the page."""
 
 
-def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
-    """The page, and its plots."""
+def study_page(
+    study: Study, manifest: Manifest, sensitivity: pl.DataFrame | None = None
+) -> tuple[Page, list[Plot]]:
+    """The page, and its plots; `sensitivity` is what `sensitivity_of` found, where that is known."""
     factors = _factors(study)
     levels, names = study.section.factors.values(), short_names([*study.section.factors]).values()
     lead: list[Block] = [*shared.status_callouts(manifest)]
@@ -74,7 +76,7 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
         )
     )
     sections = [Section("Results", [effect_table(study)])]
-    found, plots = sensitivity_sections(study)
+    found, plots = sensitivity_sections(study, sensitivity)
     compared, compared_plots = pair_sections(study, pairs(study))
     contested, contested_plots = contest_sections(study)
     sections = [*contested, *compared, *found, *sections]

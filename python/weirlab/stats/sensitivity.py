@@ -10,7 +10,7 @@ correlation sees what grows or falls, PAWN any effect.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -37,19 +37,28 @@ def within_strata(values: Sequence[float] | Array, strata: Sequence[int] | None 
     if not np.isfinite(given).all():
         raise ValueError("ranks need finite values")
     groups = np.zeros(len(given), dtype=int) if strata is None else np.asarray(strata)
-    ranks = np.zeros(len(given))
-    for group in np.unique(groups):
-        here = groups == group
-        count = int(here.sum())
-        if count > 1:
-            ranks[here] = (2 * _ranks(given[here]) - count - 1) / (count - 1)
+    order = np.lexsort((given, groups))
+    of, value = groups[order], given[order]
+    ranks = np.empty(len(given))
+    ranks[order] = _scaled(_ends(of[1:] != of[:-1]), _ends((of[1:] != of[:-1]) | (value[1:] != value[:-1])))
     return ranks
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1 on; equal values have the mean of theirs."""
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[places]
+def _ends(changes: np.ndarray) -> np.ndarray:
+    """Of sorted places, cut where something changes, the first and the last of the part of each, shape (2,
+    places)."""
+    count = len(changes) + 1
+    cuts = np.concatenate([[0], np.flatnonzero(changes) + 1, [count]])
+    parts = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
+    return np.stack([cuts[parts], cuts[parts + 1] - 1])
+
+
+def _scaled(stratum: np.ndarray, same: np.ndarray) -> np.ndarray:
+    """The mean of the ranks of those with the same value, by the places of these and of the stratum."""
+    mean = (same[0] + same[1]) / 2 - stratum[0]
+    most = stratum[1] - stratum[0]
+    ranks: np.ndarray = np.divide(2 * mean - most, most, out=np.zeros(len(mean)), where=most > 0)
+    return ranks
 
 
 def rank_correlation(
@@ -82,7 +91,7 @@ def pawn(
     """
     _enough(len(x), slices)
     parts = np.array_split(np.argsort(within_strata(x, strata), kind="stable"), slices)
-    return _index(within_strata(y, strata), parts)
+    return _indices(within_strata(y, strata), [parts])[0]
 
 
 def pawn_of_chance(
@@ -97,20 +106,22 @@ def pawn_of_chance(
     random orders of the points. Source: Pianosi & Wagener 2018, the dummy parameter."""
     _enough(len(y), slices)
     chance = np.random.default_rng(seed)
-    ranks = within_strata(y, strata)
-    found = [_index(ranks, np.array_split(chance.permutation(len(ranks)), slices)) for _ in range(draws)]
+    orders = (chance.permutation(len(y)) for _ in range(draws))
+    found = _indices(within_strata(y, strata), (np.array_split(order, slices) for order in orders))
     return float(np.quantile(found, 0.95))
 
 
-def _index(ranks: np.ndarray, parts: Sequence[np.ndarray]) -> float:
-    """The median of the Kolmogorov-Smirnov distances between the values of each part and all of them."""
+def _indices(ranks: np.ndarray, divisions: Iterable[Sequence[np.ndarray]]) -> list[float]:
+    """For each division into parts the median of the Kolmogorov-Smirnov distances between the values of each
+    part and all of them."""
     levels, places, counts = np.unique(ranks, return_inverse=True, return_counts=True)
     everywhere = np.cumsum(counts) / len(ranks)
-    distances = []
-    for part in parts:
+
+    def distance(part: np.ndarray) -> float:
         here = np.cumsum(np.bincount(places[part], minlength=len(levels))) / len(part)
-        distances.append(float(np.abs(here - everywhere).max()))
-    return float(np.median(distances))
+        return float(np.abs(here - everywhere).max())
+
+    return [float(np.median(list(map(distance, parts)))) for parts in divisions]
 
 
 def _enough(points: int, slices: int) -> None:
