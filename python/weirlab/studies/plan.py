@@ -117,25 +117,29 @@ class RunsPlan:
         self.replicates = replicates if until is None else max(until.most, replicates)
         self.section = scenario.study
         """The section `study` of the scenario."""
-        self._seed = seed
+        self.first_seed = seed
+        """Of the first replicate, but for the stages of a contest."""
         self.given: dict[int, dict[str, str]] = {}
         """Levels of points that are chosen while the study runs, as far as is known here."""
         self.stages: tuple[Stage, ...] = ()
         """Of a contest, the last of which is the verdict."""
         self._base = scenario.assign({"study": None})
-        self._combinations = list(self.section.combinations())
+        self.combined = list(self.section.combinations())
+        """Place among all, names and levels of each combination of the factors."""
         self._checked: dict[int, Scenario] = {}
         """Scenarios of points that `check` has looked at, until they are asked for."""
         optimise = self.section.design if isinstance(self.section.design, Optimise) else None
         if optimise is not None:
-            self._rows = optimise.generations * optimise.size + optimise.finalists
+            self.rows = optimise.generations * optimise.size + optimise.finalists
         else:
-            self._rows = len(self._design(0)) if self._combinations else 0
-        count = len(self._combinations)
-        self._base_points = count * self._rows
+            self.rows = len(self._design(0)) if self.combined else 0
+        """Points of each combination."""
+        count = len(self.combined)
+        self.base_points = count * self.rows
+        """Points of each stage."""
         # The first point of each combination, then the second of each, and so on: what an interrupted study
         # leaves then covers all combinations.
-        order = np.arange(count * self._rows).reshape(count, self._rows).T.ravel()
+        order = np.arange(count * self.rows).reshape(count, self.rows).T.ravel()
         if self.section.where and optimise is None:
             order = order[[self._is_in(int(number)) for number in order]]
         if optimise is not None:
@@ -147,7 +151,7 @@ class RunsPlan:
             )
         elif self.section.halving is not None:
             self.stages = self._halved(self.section.halving, order)
-            order = np.concatenate([order + each * self._base_points for each in range(len(self.stages))])
+            order = np.concatenate([order + each * self.base_points for each in range(len(self.stages))])
         self.order = order
         self.replicates = max([self.replicates, *(stage.most for stage in self.stages)])
         self.seeds = replicate_seeds(seed, self.replicates)
@@ -170,20 +174,20 @@ class RunsPlan:
     def stage(self, number: int) -> int | None:
         """The place of a point's stage in `stages`; None without a contest."""
         if isinstance(design := self.section.design, Optimise):
-            return min(number % self._rows // design.size, design.generations)
-        return number // self._base_points if self.stages else None
+            return min(number % self.rows // design.size, design.generations)
+        return number // self.base_points if self.stages else None
 
     def at_stage(self, number: int, stage: int) -> int:
         """The number of the same point of halving at another stage."""
-        return number % self._base_points + stage * self._base_points
+        return number % self.base_points + stage * self.base_points
 
     def chosen(self, combination: int, place: int) -> int:
         """The number of a point of an optimisation, by the place of a combination, and its own."""
-        return combination * self._rows + place
+        return combination * self.rows + place
 
     def combinations(self) -> list[tuple[dict[str, str], dict[str, str]]]:
         """Of each combination of the factors the names of its levels, and what conditions may speak of."""
-        return [(names, self.section.known(names, levels)) for _, names, levels in self._combinations]
+        return [(names, self.section.known(names, levels)) for _, names, levels in self.combined]
 
     def document(self) -> dict[str, object]:
         """See `weirlab.execution.Plan`."""
@@ -191,14 +195,14 @@ class RunsPlan:
             "kind": "runs",
             "name": self.scenario.name,
             "scenario": self.scenario.as_written(),
-            "seed": self._seed,
+            "seed": self.first_seed,
             "replicates": self.least,
         }
 
     def _is_in(self, number: int) -> bool:
         """Whether the conditions of the study leave a point in."""
-        combination, row = divmod(number, self._rows)
-        _, names, levels = self._combinations[combination]
+        combination, row = divmod(number, self.rows)
+        _, names, levels = self.combined[combination]
         return self.section.has_row(self.section.known(names, levels), self._design(combination)[row])
 
     def lists_impossible(self) -> bool:
@@ -215,12 +219,12 @@ class RunsPlan:
         """What the design says of a point."""
         if isinstance(self.section.design, Optimise):
             return self.given[number]
-        combination, row = divmod(number % self._base_points, self._rows)
+        combination, row = divmod(number % self.base_points, self.rows)
         return self._design(combination)[row]
 
     def factors(self, number: int) -> dict[str, str]:
         """The levels of its factors alone."""
-        return self._combinations[number % self._base_points // self._rows][1]
+        return self.combined[number % self.base_points // self.rows][1]
 
     def learn(self, rows: pl.DataFrame) -> None:
         """Take the levels of points that were chosen from their rows (columns `point` and `document`)."""
@@ -238,8 +242,8 @@ class RunsPlan:
         """See `weirlab.execution.Plan`."""
         if (checked := self._checked.pop(number, None)) is not None:
             return _RunsPoint(number, checked, self.seeds)
-        combination = number % self._base_points // self._rows
-        base = self._at(combination) if self._rows > 1 else None
+        combination = number % self.base_points // self.rows
+        base = self._at(combination) if self.rows > 1 else None
         design, row = self.section.design, self._row(number)
         changes: dict[str, object] = design.changes(row) if isinstance(design, Optimise) else dict(row)
         if base is None:
@@ -247,13 +251,13 @@ class RunsPlan:
         seeds = self.seeds
         if (place := self.stage(number)) is not None:
             stage = self.stages[place]
-            seeds = replicate_seeds((self._seed + stage.first_seed) % 2**64, stage.most)
+            seeds = replicate_seeds((self.first_seed + stage.first_seed) % 2**64, stage.most)
             if stage.duration is not None:
                 changes["run.duration"] = str(stage.duration)
         return _RunsPoint(number, base.assign(changes) if changes else base, seeds)
 
     def _changes(self, combination: int) -> dict[str, object]:
-        levels: Sequence[Level] = self._combinations[combination][2]
+        levels: Sequence[Level] = self.combined[combination][2]
         return {path: value for level in levels for path, value in level.assignments.items()}
 
     @functools.lru_cache(256)  # noqa: B019 (it lives as long as one plan)
@@ -271,12 +275,12 @@ class RunsPlan:
         """Look at the combinations before anything runs. Raises ScenarioError or UnsupportedError with every
         problem, each with its levels."""
         refuse_others(self.scenario)
-        if len(self._combinations) <= _CHECKED:
+        if len(self.combined) <= _CHECKED:
             points, _ = possible(self.scenario, resolve)
             if not self.stages:
                 self._checked = {point.number: point.base for point in points if not point.changes}
             return
-        _, places = np.unique(self.order[: self._base_points] // self._rows, return_index=True)
+        _, places = np.unique(self.order[: self.base_points] // self.rows, return_index=True)
         for place in places[np.linspace(0, len(places) - 1, _CHECKED).astype(int)]:
             try:
                 resolve(self.point(int(self.order[place])).scenario)
@@ -286,7 +290,7 @@ class RunsPlan:
 
     @functools.lru_cache(4096)  # noqa: B019 (it lives as long as one plan)
     def _design(self, combination: int) -> list[dict[str, str]]:
-        return list(design_levels(self.section, self._combinations[combination][0]))
+        return list(design_levels(self.section, self.combined[combination][0]))
 
 
 class _RunsPoint:

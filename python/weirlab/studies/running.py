@@ -18,6 +18,7 @@ from weirlab.runs import Estimate, Judge, Progress, estimated, save_scenario, si
 from weirlab.scenario import Scenario, load
 from weirlab.store import Store, engine
 from weirlab.studies import journalled
+from weirlab.studies.adopting import adopt
 from weirlab.studies.asking import asking_of
 from weirlab.studies.intervals import Intervals
 from weirlab.studies.journalled import IMPOSSIBLE
@@ -88,6 +89,8 @@ def run_study(
     until = scenario.study.until
 
     def work(kept: Store, told: Callable[[str], object]) -> Carried:
+        if many_there := adopt(plan, kept):
+            told(f"{many_there} runs of other studies in the store are those of this one")
         return carry(
             plan,
             kept,
