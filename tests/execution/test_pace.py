@@ -84,6 +84,32 @@ def test_the_time_until_workers_begin_is_no_part_of_the_rate(tmp_path, monkeypat
     assert min(rates) > 1, "as if a worker had needed a second for a run"
 
 
+class Gone(Late):
+    """Workers that are not there for some seconds."""
+
+    workers = property(lambda self: 0 if self.clock.now < 3 else 2)
+
+
+def test_work_without_workers_is_told_until_there_are_some(tmp_path, monkeypatch):
+    clock, shown, told = Clock(), Shown(), []
+    monkeypatch.setattr(runner, "_DETAIL_S", 0.0)
+    monkeypatch.setattr(runner, "_ALONE_S", 1.0)
+    monkeypatch.setattr(runner.time, "monotonic", lambda: clock.now)
+
+    def sleep(seconds):
+        clock.now += seconds
+
+    monkeypatch.setattr(runner.time, "sleep", sleep)
+    carried = carry(
+        MadePlan(20), Store.open(tmp_path, create=True), Gone(clock), progress=shown, told=told.append
+    )
+    assert carried.done == 20
+    alone = "no worker has been there for 1 s; the work waits for some"
+    assert [told.count(alone), told.count("2 workers are there again")] == [1, 1]
+    assert {state.done for state in shown.states if state.remark == "no workers"} == {0}
+    assert shown.states[-1].remark == ""
+
+
 def test_a_state_reads_as_a_sentence():
     state = State(done=1234, planned=20064, failed=3, rate_per_s=12.0, left_s=1569.0, remark="widest ±3 %")
     assert str(state) == "1 234 of 20 064 runs, 3 failed, 12 a second, 26 min left, widest ±3 %"

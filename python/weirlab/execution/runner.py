@@ -64,6 +64,8 @@ _LOOK_SHARE = 20.0
 _DETAIL_S = 1.0
 _JOURNAL_S = 600.0
 _STOP_S = 5.0
+_ALONE_S = 10.0
+"""How long there may be no workers until that is said: they need some seconds to start."""
 _STEPS = 1000
 
 _OPEN, _TAKEN, _DONE, _FAILED, _UNASKED = range(5)
@@ -212,6 +214,9 @@ class _Runner:
         self._seen: set[str] = set()
         self._looked = self._look_took_s = 0.0
         self._began = time.monotonic()
+        self._worked = self._began
+        """When there were workers last."""
+        self._alone = False
         self._deaths: dict[int, int] = {}
         self._judge: Judge | None = None
         self._queue: list[Ranges] = []
@@ -377,12 +382,15 @@ class _Runner:
         if self._each_s is None:
             self._costs.crew = starting
         self._pace.forget()
+        self._worked = time.monotonic()
         while self._left():
             self._feed(executor)
+            self._mind(executor)
             if not self._under_way:
                 if self._left():
                     time.sleep(0.2)  # no workers yet
                 self._look()
+                self._report()
                 continue
             for ended in executor.ended(0.2):
                 if starting > 0:  # the rate is that of workers that have begun
@@ -393,6 +401,17 @@ class _Runner:
                 self._look()
             self._ask_judge(executor.workers, own=isinstance(executor, Local))
             self._report()
+
+    def _mind(self, executor: Executor) -> None:
+        """Say when nobody works, and that somebody does again."""
+        if executor.workers:
+            self._worked = time.monotonic()
+        alone = time.monotonic() - self._worked > _ALONE_S
+        if alone and not self._alone:
+            self._note(f"no worker has been there for {_ALONE_S:.0f} s; the work waits for some")
+        elif self._alone and not alone:
+            self._tell(f"{executor.workers} workers are there again")
+        self._alone = alone
 
     def _feed(self, executor: Executor) -> None:
         workers = executor.workers
@@ -609,7 +628,7 @@ class _Runner:
             failed=int((self._state == _FAILED).sum()),
             rate_per_s=rate,
             left_s=None if rate is None else (planned - ended) / rate,
-            remark="" if self._reader is None else self._reader.remark(),
+            remark="no workers" if self._alone else self._reader.remark() if self._reader else "",
         )
 
 

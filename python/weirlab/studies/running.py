@@ -90,7 +90,7 @@ def run_study(
 
     def work(kept: Store, told: Callable[[str], object]) -> Carried:
         if many_there := adopt(plan, kept):
-            told(f"{many_there} runs of other studies in the store are those of this one")
+            told(f"{many_there} runs are in the store already, from other studies")
         return carry(
             plan,
             kept,
