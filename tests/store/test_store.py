@@ -76,6 +76,7 @@ def test_a_damaged_object_is_named_and_its_rows_do_not_count(store, damage):
     assert list(store.damaged) == [store.objects()[0]]
     assert store.prune(damaged=True)["damaged"] == 1
     assert len(store.objects()) == 1
+    assert not store.damaged
 
 
 def test_a_file_that_was_never_finished_is_no_object_and_is_swept_when_it_is_old(store):

@@ -263,6 +263,7 @@ class Store:
                 if name in self.damaged:
                     if damaged:
                         self._place.delete(name)
+                        del self.damaged[name]
                         removed["damaged"] += 1
                     continue
                 unwanted = pl.col("plan").is_in(sorted(plans)) | (
