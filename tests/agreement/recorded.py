@@ -384,6 +384,20 @@ OTHERS: dict[str, tuple[dict[str, Any], ...]] = {
     "share": ({"kind": "dynamic", "alpha": 0.5}, {"kind": "static", "bytes": 20_000}),
 }
 """Kinds that few ready-made scenarios have, by the field where they may stand."""
+OVERSUBSCRIBED: dict[str, Any] = {
+    "network": {
+        "kind": "xgft",
+        "children": [9, 2],
+        "parents": [1, 1],
+        "link": {"rate": "100 Gbit/s", "delay": "1 us"},
+    },
+    "queues.switch.at": "@switches->*",
+    "traffic.incast.from": "host-[9-17]",
+    "traffic.incast.to": "host-0",
+    "traffic.incast.transport.credit": {"oversubscription": 9.0},
+    **{"measure": None, "study": None, "record": None},
+}
+"""Credit that follows marks and cuts above the last queue, in a network that has some."""
 OF_MESSAGES: dict[str, tuple[dict[str, Any], ...]] = {
     "balancing": (
         {"kind": "random", "weighted": True},
@@ -477,6 +491,7 @@ def _with_messages(bases: dict[str, dict[str, Spec]]) -> Iterator[tuple[str, Spe
                     if field in part:
                         part[field] = other
             yield name, dict(json.loads(_core.check(json.dumps(of))))
+    yield "trimming-incast", json.loads(load("trimming-incast", OVERSUBSCRIBED).resolve().spec_json)
 
 
 def _draw() -> Iterator[dict[str, Any]]:
