@@ -395,7 +395,9 @@ OVERSUBSCRIBED: dict[str, Any] = {
     "traffic.incast.from": "host-[9-17]",
     "traffic.incast.to": "host-0",
     "traffic.incast.transport.credit": {"oversubscription": 9.0},
-    **{"measure": None, "study": None, "record": None},
+    "measure": None,
+    "study": None,
+    "record": None,
 }
 """Credit that follows marks and cuts above the last queue, in a network that has some."""
 OF_MESSAGES: dict[str, tuple[dict[str, Any], ...]] = {
