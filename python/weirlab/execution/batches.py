@@ -465,10 +465,13 @@ class _Known:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._objects = store.objects()
-        self._places: dict[tuple[str, int], str] = {}
+        self._places: dict[tuple[str, int], tuple[str, int]] = {}
+        """The object of each result, and its row there."""
         for name in self._objects:
-            rows = store.read([name], ["key", "seed", "status"]).filter(pl.col("status") == "ok")
-            self._places.update(dict.fromkeys(rows.select("key", "seed").iter_rows(), name))
+            rows = store.read([name], ["key", "seed", "status"]).with_row_index().filter(status="ok")
+            self._places.update(
+                ((key, seed), (name, row)) for row, key, seed in rows.drop("status").iter_rows()
+            )
         self._last: tuple[str, pl.DataFrame] | None = None
 
     def __contains__(self, address: tuple[str, int]) -> bool:
@@ -476,15 +479,13 @@ class _Known:
 
     def get(self, key: str, seed: int) -> pl.DataFrame | None:
         """The row of a result, if there is one."""
-        name = self._places.get((key, seed))
-        if name is None:
+        if (key, seed) not in self._places:
             return None
+        name, row = self._places[key, seed]
         if self._last is None or self._last[0] != name:
             self._last = (name, self._store.read([name]))
-        found = self._last[1].filter(
-            (pl.col("key") == key) & (pl.col("seed") == seed) & (pl.col("status") == "ok")
-        )
-        return found.head(1) if found.height else None
+        found = self._last[1].slice(row, 1)
+        return found if found.height else None
 
 
 @functools.cache
