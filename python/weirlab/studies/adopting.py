@@ -23,6 +23,8 @@ from weirlab.scenario.plan.levels import thawed
 from weirlab.store import Store
 from weirlab.studies.plan import RunsPlan, Stage, plan_of
 
+_READ = 100
+"""Objects of the store that are in memory at once."""
 _OWN = {"study", "name", "description"}
 """Sections of a scenario in which two studies with common points may differ."""
 
@@ -34,12 +36,11 @@ def adopt(plan: RunsPlan, store: Store) -> int:
     others = dict(_relatives(plan, store, own))
     if not others:
         return 0
-    rows = store.rows().filter(pl.col("plan").is_in([own, *others]))
-    found = [
-        _taken(plan, other, rows.filter((pl.col("plan") == name) & (pl.col("status") == "ok")))
-        for name, other in others.items()
-    ]
-    there = rows.filter(plan=own, status="ok").select("point", "replicate")
+    objects, good = store.objects(), pl.col("plan").is_in([own, *others]) & (pl.col("status") == "ok")
+    parts = (store.read(objects[i : i + _READ]) for i in range(0, len(objects), _READ))
+    rows = pl.concat([store.read([]), *(part.filter(good) for part in parts)])
+    found = [_taken(plan, other, rows.filter(plan=name)) for name, other in others.items()]
+    there = rows.filter(plan=own).select("point", "replicate")
     new = (
         pl.concat([rows.clear(), *found])
         .unique(["point", "replicate"], keep="first", maintain_order=True)
