@@ -122,7 +122,9 @@ class _Number(NamedTuple):
     """Other cases that it is compared with."""
 
 
-_WIRING = "links between switches: one of 100 Gbit/s for each switch; with four DCQCN is ten times as slow"
+_WIRING = (
+    "links between switches: one of 100 Gbit/s for each switch; how many there were is said in words only"
+)
 
 
 def _of_websearch() -> Iterator[_Number]:
