@@ -6,7 +6,7 @@ One file: each table is a function of the same points, and stands on one page.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from weirlab.campaigns import Advice, Campaign, PointSummary, summaries
@@ -19,6 +19,7 @@ from weirlab.report.page import (
     Block,
     Card,
     Column,
+    Head,
     Numbers,
     Page,
     Section,
@@ -26,7 +27,6 @@ from weirlab.report.page import (
     Text,
     figure,
     fixed,
-    heads,
     number,
     percent,
 )
@@ -121,10 +121,12 @@ def _label(levels: Mapping[str, str]) -> str:
     )
 
 
-def _factor_columns(found: Sequence[PointSummary]) -> list[Column]:
-    """A column for each factor, by its shortest distinct name: whole paths are as wide as a page."""
-    names = short_names([*found[0].levels] if found else []).values()
-    return [Column(name.replace("_", " "), numeric=False) for name in names]
+def _levels(found: Sequence[PointSummary]) -> Callable[[PointSummary], dict[Head, str]]:
+    """What gives the levels of a point, by columns with the shortest distinct name of each factor: whole
+    paths are as wide as a page."""
+    names = short_names([*found[0].levels]).values()
+    columns = [Column(name.replace("_", " "), numeric=False) for name in names]
+    return lambda point: dict(zip(columns, point.levels.values(), strict=True))
 
 
 def _joined_text(transports: tuple[str, ...]) -> str:
@@ -152,87 +154,76 @@ def _most(found: list[PointSummary], labels: Mapping[int, str]) -> Card:
 
 def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Table, Table]:
     """A row for each point of a campaign: what was delivered and waited for; and how, and how well."""
-    factors = _factor_columns(found)
+    levels = _levels(found)
     ways = [way for way in ("up", "down") if any(way in each.together_bps for each in found)]
     names = [load.name for each in found for load in each.loads if load.transport == "tcp"]
-    first = names[0] if ways and names else ""
-    columns = [
-        *factors,
-        Column("measured"),
-        *(Column(f"all loads, {way}", "Mbit/s") for way in ways),
-        Column(f"goodput of {first}" if first else "goodput", "Mbit/s"),
-        *heads(
-            "IQR [Mbit/s] | loaded RTT [ms, min / mean] | unloaded RTT [ms, min / mean] | "
-            "dRTT [ms] | lost pings [loaded / unloaded]"
-        ),
-    ]
-    rows = [
-        [
-            *each.levels.values(),
-            f"{each.transfers}" + (f" ({each.failed} failed)" if each.failed else ""),
-            *(fixed(each.together_bps.get(way, math.nan) / 1e6, 2) for way in ways),
-            fixed(each.goodput_bps / 1e6, 2),
-            fixed(each.goodput_iqr_bps / 1e6, 2) or "–",
-            f"{fixed(1e3 * each.loaded_min_s, 1)} / {fixed(1e3 * each.loaded_mean_s, 1)}",
-            f"{fixed(1e3 * each.unloaded_min_s, 1)} / {fixed(1e3 * each.unloaded_mean_s, 1)}",
-            fixed(1e3 * each.rtt_difference_s, 2),
-            f"{percent(each.loaded_loss)} / {percent(each.unloaded_loss)}",
-        ]
-        for each in found
-    ]
-    carried = Table(
+    goodput = Column(f"goodput of {names[0]}" if ways and names else "goodput", "Mbit/s")
+    carried = Table.by_head(
         f"{name}, {_counted(cycles, 'cycle')}",
-        columns,
-        rows,
+        [
+            {
+                **levels(each),
+                "measured": f"{each.transfers}" + (f" ({each.failed} failed)" if each.failed else ""),
+                **{
+                    f"all loads, {way} [Mbit/s]": fixed(each.together_bps.get(way, math.nan) / 1e6, 2)
+                    for way in ways
+                },
+                goodput: fixed(each.goodput_bps / 1e6, 2),
+                "IQR [Mbit/s]": fixed(each.goodput_iqr_bps / 1e6, 2) or "–",
+                "loaded RTT [ms, min / mean]": _both(1e3 * each.loaded_min_s, 1e3 * each.loaded_mean_s, 1),
+                "unloaded RTT [ms, min / mean]": _both(
+                    1e3 * each.unloaded_min_s, 1e3 * each.unloaded_mean_s, 1
+                ),
+                "dRTT [ms]": fixed(1e3 * each.rtt_difference_s, 2),
+                "lost pings [loaded / unloaded]": (
+                    f"{percent(each.loaded_loss)} / {percent(each.unloaded_loss)}"
+                ),
+            }
+            for each in found
+        ],
         note="Goodput and dRTT: medians over the cycles.",
     )
-    columns = [
-        *factors,
-        *heads(
-            "window [kB] | Jain | CPU of sender [%] | of receiver [%] | degraded [measurements] | "
-            "disturbed [measurements]"
-        ),
-    ]
-    rows = [
+    how = Table.by_head(
+        "Windows, shares and CPU",
         [
-            *each.levels.values(),
-            fixed(each.window_bytes / 1e3, 1),
-            fixed(each.fairness, 3),
-            fixed(each.sender_cpu_percent, 1),
-            fixed(each.receiver_cpu_percent, 1),
-            str(each.degraded),
-            str(each.disturbed),
-        ]
-        for each in found
-    ]
-    note = (
-        "Medians over the cycles; window: a stream's rate times the round-trip time its TCP saw. CPU: of "
-        "one. Degraded: the emulator was late; disturbed: others kept a tenth of the CPUs busy, or more, or "
-        "steal, run delay or waiting softirq work took 0.5 % of the time."
+            {
+                **levels(each),
+                "window [kB]": fixed(each.window_bytes / 1e3, 1),
+                "Jain": fixed(each.fairness, 3),
+                "CPU of sender [%]": fixed(each.sender_cpu_percent, 1),
+                "of receiver [%]": fixed(each.receiver_cpu_percent, 1),
+                "degraded [measurements]": str(each.degraded),
+                "disturbed [measurements]": str(each.disturbed),
+            }
+            for each in found
+        ],
+        note="Medians over the cycles; window: a stream's rate times the round-trip time its TCP saw. CPU: "
+        "of one. Degraded: the emulator was late; disturbed: others kept a tenth of the CPUs busy, or more, "
+        "or steal, run delay or waiting softirq work took 0.5 % of the time.",
     )
-    return carried, Table("Windows, shares and CPU", columns, rows, note=note)
+    return carried, how
+
+
+def _both(one: float, other: float, digits: int) -> str:
+    return f"{fixed(one, digits)} / {fixed(other, digits)}"
 
 
 def _latency_table(found: list[PointSummary]) -> Table:
     """What a test of the RRUL kind reports, of each point."""
-    columns = [
-        *_factor_columns(found),
-        *heads(
-            "goodput [Mbit/s] | Jain | induced [ms] | 95 % [ms] | 99 % [ms] | "
-            "round trips per minute [loaded / unloaded] | of loaded connections [1/min]"
-        ),
-    ]
-    rows = [
-        [
-            *each.levels.values(),
-            fixed(each.goodput_bps / 1e6, 2),
-            fixed(each.fairness, 3),
-            fixed(1e3 * each.induced_s, 2),
-            fixed(1e3 * each.loaded_p95_s, 1),
-            fixed(1e3 * each.loaded_p99_s, 1),
-            f"{fixed(each.loaded_per_minute, 0)} / {fixed(each.unloaded_per_minute, 0)}",
-            fixed(each.connections_per_minute, 0),
-        ]
+    levels = _levels(found)
+    rows: list[dict[Head, str]] = [
+        {
+            **levels(each),
+            "goodput [Mbit/s]": fixed(each.goodput_bps / 1e6, 2),
+            "Jain": fixed(each.fairness, 3),
+            "induced [ms]": fixed(1e3 * each.induced_s, 2),
+            "95 % [ms]": fixed(1e3 * each.loaded_p95_s, 1),
+            "99 % [ms]": fixed(1e3 * each.loaded_p99_s, 1),
+            "round trips per minute [loaded / unloaded]": _both(
+                each.loaded_per_minute, each.unloaded_per_minute, 0
+            ),
+            "of loaded connections [1/min]": fixed(each.connections_per_minute, 0),
+        }
         for each in found
     ]
     note = (
@@ -241,30 +232,25 @@ def _latency_table(found: list[PointSummary]) -> Table:
         "so no RPM, which needs requests. Of loaded connections: the same of what TCP saw in the last four "
         "seconds of each stream, the loaded half of an RPM without probes."
     )
-    return Table("Round-trip times under load", columns, rows, note=note)
+    return Table.by_head("Round-trip times under load", rows, note=note)
 
 
 def loads_table(found: list[PointSummary]) -> Table | None:
     """Each load of the points that have several at a time; None where none has."""
-    if not any(each.loads for each in found):
-        return None
-    columns = [Column(factor, numeric=False) for factor in found[0].levels] + heads(
-        "traffic: | goes: | streams | measured | goodput [Mbit/s] | IQR [Mbit/s] | "
-        "offered [Mbit/s] | lost | jitter [ms]"
-    )
-    rows = [
-        [
-            *each.levels.values(),
-            f"{load.name} ({load.transport.upper()})",
-            "up" if load.direction == "forward" else "down",
-            str(load.streams),
-            str(load.transfers),
-            fixed(load.goodput_bps / 1e6, 3),
-            fixed(load.goodput_iqr_bps / 1e6, 3) or "–",
-            fixed(load.offered_bps / 1e6, 3),
-            "" if math.isnan(load.lost) else percent(load.lost),
-            fixed(1e3 * load.jitter_s, 3),
-        ]
+    levels = _levels(found)
+    rows: list[dict[Head, str]] = [
+        {
+            **levels(each),
+            "traffic:": f"{load.name} ({load.transport.upper()})",
+            "goes:": _WAYS[load.direction],
+            "streams": str(load.streams),
+            "measured": str(load.transfers),
+            "goodput [Mbit/s]": fixed(load.goodput_bps / 1e6, 3),
+            "IQR [Mbit/s]": fixed(load.goodput_iqr_bps / 1e6, 3) or "–",
+            "offered [Mbit/s]": fixed(load.offered_bps / 1e6, 3),
+            "lost": "" if math.isnan(load.lost) else percent(load.lost),
+            "jitter [ms]": fixed(1e3 * load.jitter_s, 3),
+        }
         for each in found
         for load in each.loads
     ]
@@ -273,29 +259,27 @@ def loads_table(found: list[PointSummary]) -> Table | None:
         "share of its datagrams that did not arrive, and jitter as RFC 3550 smooths it. The other tables are "
         "of the first transfer of TCP."
     )
-    return Table("Loads at the same time", columns, rows, note=note)
+    return Table.by_head("Loads at the same time", rows, note=note) if rows else None
+
+
+_WAYS = {"forward": "up", "backward": "down"}
 
 
 def delays_table(found: list[PointSummary]) -> Table | None:
     """One-way delay and jitter of each direction; None where none was measured."""
-    if not any(each.delays for each in found):
-        return None
-    columns = [
-        *_factor_columns(found),
-        *heads("goes: | load: | packets | lost | least [ms] | median [ms] | 99 % [ms] | jitter [ms]"),
-    ]
-    rows = [
-        [
-            *each.levels.values(),
-            "up" if delay.direction == "forward" else "down",
-            "loaded" if delay.loaded else "unloaded",
-            str(delay.sent),
-            percent(delay.lost),
-            *(
-                fixed(1e3 * value, 3)
-                for value in (delay.least_s, delay.median_s, delay.p99_s, delay.jitter_s)
-            ),
-        ]
+    levels = _levels(found)
+    rows: list[dict[Head, str]] = [
+        {
+            **levels(each),
+            "goes:": _WAYS[delay.direction],
+            "load:": "loaded" if delay.loaded else "unloaded",
+            "packets": str(delay.sent),
+            "lost": percent(delay.lost),
+            "least [ms]": fixed(1e3 * delay.least_s, 3),
+            "median [ms]": fixed(1e3 * delay.median_s, 3),
+            "99 % [ms]": fixed(1e3 * delay.p99_s, 3),
+            "jitter [ms]": fixed(1e3 * delay.jitter_s, 3),
+        }
         for each in found
         for delay in each.delays
     ]
@@ -303,7 +287,7 @@ def delays_table(found: list[PointSummary]) -> Table | None:
         "Of test packets (STAMP) of all cycles, from departure to arrival by one clock, that of the machine "
         "on which both ends are. Up: from the near end. Jitter: mean change from packet to packet."
     )
-    return Table("One-way delays", columns, rows, note=note)
+    return Table.by_head("One-way delays", rows, note=note) if rows else None
 
 
 def responsiveness_table(found: list[PointSummary]) -> Table | None:
@@ -315,22 +299,14 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
     ):
         return None
     tls = any(math.isfinite(time) for each in found for time in (each.tls_s, each.unloaded_tls_s))
-    columns = [
-        *_factor_columns(found),
-        Column("handshake", "ms"),
-        *([Column("TLS", "ms")] if tls else []),
-        *heads(
-            "answer [ms] | unloaded [ms, in this order] | lost | "
-            "on new connections [1/min, loaded / unloaded] | of loaded connections [1/min] | RPM"
-        ),
-    ]
-    rows = [
-        [
-            *each.levels.values(),
-            fixed(1e3 * each.handshake_s, 1),
-            *([fixed(1e3 * each.tls_s, 1)] if tls else []),
-            fixed(1e3 * each.answer_s, 1),
-            " / ".join(
+    levels = _levels(found)
+    rows: list[dict[Head, str]] = [
+        {
+            **levels(each),
+            "handshake [ms]": fixed(1e3 * each.handshake_s, 1),
+            **({"TLS [ms]": fixed(1e3 * each.tls_s, 1)} if tls else {}),
+            "answer [ms]": fixed(1e3 * each.answer_s, 1),
+            "unloaded [ms, in this order]": " / ".join(
                 fixed(1e3 * time, 1)
                 for time in (
                     each.unloaded_handshake_s,
@@ -338,11 +314,13 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
                     each.unloaded_answer_s,
                 )
             ),
-            percent(each.requests_lost),
-            f"{fixed(each.foreign_per_minute, 0)} / {fixed(each.unloaded_foreign_per_minute, 0)}",
-            fixed(each.connections_per_minute, 0),
-            fixed(each.rpm, 0),
-        ]
+            "lost": percent(each.requests_lost),
+            "on new connections [1/min, loaded / unloaded]": _both(
+                each.foreign_per_minute, each.unloaded_foreign_per_minute, 0
+            ),
+            "of loaded connections [1/min]": fixed(each.connections_per_minute, 0),
+            "RPM": fixed(each.rpm, 0),
+        }
         for each in found
     ]
     note = (
@@ -352,7 +330,7 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
         "mean of that and of 60 s over what the TCP of the loaded connections saw. Medians over the cycles, "
         "so that the parts need not give the whole; of loaded connections: of all cycles together."
     )
-    return Table("Responsiveness under load", columns, rows, note=note)
+    return Table.by_head("Responsiveness under load", rows, note=note)
 
 
 def _counted(count: int, what: str) -> str:

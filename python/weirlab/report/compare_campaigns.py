@@ -12,7 +12,7 @@ from weirlab.campaigns import Campaign, summaries
 from weirlab.campaigns.tables import INTERVALS, measurement_table
 from weirlab.plots.bulk import bulk_plots, round_trips_plot
 from weirlab.plots.style import Plot
-from weirlab.report.page import Block, Table, fixed, heads
+from weirlab.report.page import Block, Head, Table, fixed
 
 _OF_ALL = ("distribution-", "predictability-", "cpu-")
 """Plots that put all measurements together, of whatever campaign."""
@@ -49,36 +49,35 @@ def campaign_blocks(names: Sequence[str], campaigns: Sequence[Campaign]) -> tupl
 
 def _points(names: Sequence[str], campaigns: Sequence[Campaign]) -> Table:
     """A row for each point of each campaign."""
-    columns = heads(
-        "campaign: | point: | measured | goodput [Mbit/s] | IQR [Mbit/s] | "
-        "loaded RTT [ms, mean / 99 %] | dRTT [ms] | Jain"
-    )
-    rows = [
+    return Table.by_head(
+        "Points of all campaigns",
         [
-            name,
-            _label(point.levels.values()),
-            str(point.transfers),
-            fixed(point.goodput_bps / 1e6, 2),
-            fixed(point.goodput_iqr_bps / 1e6, 2) or "–",
-            f"{fixed(1e3 * point.loaded_mean_s, 1)} / {fixed(1e3 * point.loaded_p99_s, 1)}",
-            fixed(1e3 * point.rtt_difference_s, 2),
-            fixed(point.fairness, 3),
-        ]
-        for name, campaign in zip(names, campaigns, strict=True)
-        for point in summaries(campaign)
-    ]
-    note = "Goodput and dRTT: medians over the cycles."
-    return Table("Points of all campaigns", columns, rows, note=note)
+            {
+                "campaign:": name,
+                "point:": _label(point.levels.values()),
+                "measured": str(point.transfers),
+                "goodput [Mbit/s]": fixed(point.goodput_bps / 1e6, 2),
+                "IQR [Mbit/s]": fixed(point.goodput_iqr_bps / 1e6, 2) or "–",
+                "loaded RTT [ms, mean / 99 %]": (
+                    f"{fixed(1e3 * point.loaded_mean_s, 1)} / {fixed(1e3 * point.loaded_p99_s, 1)}"
+                ),
+                "dRTT [ms]": fixed(1e3 * point.rtt_difference_s, 2),
+                "Jain": fixed(point.fairness, 3),
+            }
+            for name, campaign in zip(names, campaigns, strict=True)
+            for point in summaries(campaign)
+        ],
+        note="Goodput and dRTT: medians over the cycles.",
+    )
 
 
 def _ratios(names: Sequence[str], campaigns: Sequence[Campaign]) -> Table | None:
     """Goodput of each further campaign over that of the first, where factors have the same levels."""
-    columns = heads("campaign: | point: | goodput, times | interval [95 %] | dRTT [ms more]")
     first = {
         frozenset(point.levels.items()): (place, point) for place, point in enumerate(summaries(campaigns[0]))
     }
     rng = np.random.default_rng(1)
-    rows = []
+    rows: list[dict[Head, str]] = []
     for name, campaign in zip(names[1:], campaigns[1:], strict=True):
         for place, point in enumerate(summaries(campaign)):
             levels = frozenset(point.levels.items())
@@ -87,19 +86,21 @@ def _ratios(names: Sequence[str], campaigns: Sequence[Campaign]) -> Table | None
             other_place, other = first[levels]
             ours, theirs = _goodputs(campaign, place), _goodputs(campaigns[0], other_place)
             rows.append(
-                [
-                    name,
-                    _label(point.levels.values()),
-                    fixed(point.goodput_bps / other.goodput_bps, 3) if other.goodput_bps else "",
-                    _interval(ours, theirs, rng),
-                    fixed(1e3 * (point.rtt_difference_s - other.rtt_difference_s), 2),
-                ]
+                {
+                    "campaign:": name,
+                    "point:": _label(point.levels.values()),
+                    "goodput, times": (
+                        fixed(point.goodput_bps / other.goodput_bps, 3) if other.goodput_bps else ""
+                    ),
+                    "interval [95 %]": _interval(ours, theirs, rng),
+                    "dRTT [ms more]": fixed(1e3 * (point.rtt_difference_s - other.rtt_difference_s), 2),
+                }
             )
     note = (
         f"Medians over the cycles, at points whose factors have the same levels, over those of {names[0]}; "
         f"intervals of draws of cycles, of {_LEAST_CYCLES} or more."
     )
-    return Table(f"Compared with {names[0]}", columns, rows, note=note) if rows else None
+    return Table.by_head(f"Compared with {names[0]}", rows, note=note) if rows else None
 
 
 def _goodputs(campaign: Campaign, point: int) -> np.ndarray:

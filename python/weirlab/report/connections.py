@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 import polars as pl
@@ -73,16 +74,14 @@ def _causes(records: Records) -> Table:
     table = records["connections"]
     total = int(table.get_column("retransmits").sum())
     counts = {what: int(table.get_column(name).sum()) for name, what in _CAUSES.items()}
-    return Table(
+    return Table.of(
         "Segments sent again, by cause",
-        heads("cause: | segments | of all"),
-        [
-            *(
-                [what, number(count), percent(count / total if total else None)]
-                for what, count in counts.items()
-            ),
-            ["all", number(total), percent(1.0 if total else None)],
-        ],
+        [*counts.items(), ("all", total)],
+        {
+            "cause:": itemgetter(0),
+            "segments": lambda each: number(each[1]),
+            "of all": lambda each: percent(each[1] / total if total else None),
+        },
         note="Of all connections and replicates.",
     )
 

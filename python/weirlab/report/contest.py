@@ -13,13 +13,12 @@ from weirlab.report.page import (
     Block,
     Column,
     Details,
+    Head,
     Section,
     Table,
     Text,
     figure,
-    half_width_text,
-    heads,
-    mean_text,
+    interval_text,
     number,
 )
 from weirlab.report.shared import display_unit
@@ -40,7 +39,7 @@ def contest_sentences(study: Study) -> list[str]:
         best, rest = group[0], [each for each in group[1:] if math.isfinite(each.mean)]
         factor, unit = _shown(study)
         mean, half = best.mean * factor, (best.high - best.low) / 2 * factor
-        text = f"{mean_text(mean, half)} {half_width_text(mean, half)} {unit}".rstrip()
+        text = f"{interval_text(mean, half)} {unit}".rstrip()
         where = ", ".join(f"{named[name]} {level}" for name, level in best.levels.items())
         head = f"Best{' at ' + where if where else ''}: {_named(study, best)}, with {contest.measure} {text}"
         seeds = f"over {contest.verdict} new seeds"
@@ -96,7 +95,7 @@ def _limit_columns(study: Study) -> list[tuple[Column, dict[int, str]]]:
         texts = {}
         for each in mine:
             mean, half = each.mean * factor, (each.high - each.low) / 2 * factor
-            texts[each.point] = f"{mean_text(mean, half)} {half_width_text(mean, half)}" + _KEPT[each.kept]
+            texts[each.point] = interval_text(mean, half) + _KEPT[each.kept]
         found.append((Column(str(limit), unit), texts))
     return found
 
@@ -112,30 +111,25 @@ def verdict_table(study: Study) -> Table:
     names = _names(study)
     named = short_names(names)
     limits = _limit_columns(study)
-    rows = []
+    rows: list[dict[Head, str]] = []
     for each in study.finalists:
         levels = study.points.row(by_predicate=_is(each.point), named=True)
         mean, half = each.mean * factor, (each.high - each.low) / 2 * factor
         behind, around = each.behind * factor, (each.behind_high - each.behind_low) / 2 * factor
         rows.append(
-            [
-                str(each.rank),
-                *(str(levels[name]) for name in names),
-                f"{mean_text(mean, half)} {half_width_text(mean, half)}",
-                "–" if each.rank == 1 else f"{mean_text(behind, around)} {half_width_text(behind, around)}",
-                number(each.chosen_by * factor) if math.isfinite(each.chosen_by) else "–",
-                *(texts.get(each.point, "–") for _, texts in limits),
-            ]
+            {
+                "rank": str(each.rank),
+                **{Column(named[name], numeric=False): str(levels[name]) for name in names},
+                Column(contest.measure, unit): interval_text(mean, half),
+                f"from the best [{unit}]": ("–" if each.rank == 1 else interval_text(behind, around)),
+                f"chosen by [{unit}]": (
+                    number(each.chosen_by * factor) if math.isfinite(each.chosen_by) else "–"
+                ),
+                **{column: texts.get(each.point, "–") for column, texts in limits},
+            }
         )
-    return Table(
+    return Table.by_head(
         f"Verdict: {contest.measure} over {contest.verdict} new seeds",
-        [
-            Column("rank"),
-            *(Column(named[name], numeric=False) for name in names),
-            Column(contest.measure, unit),
-            *heads(f"from the best [{unit}] | chosen by [{unit}]"),
-            *(column for column, _ in limits),
-        ],
         rows,
         where="tables/verdict.parquet",
         note="± half of intervals that hold together with 95 % confidence (Bonferroni), and so for the best "
@@ -182,29 +176,21 @@ def _rounds(study: Study) -> Details:
     factor, unit = _shown(study)
     assert study.contest is not None
     sign = study.contest.sign
-    rows = []
+    rows: list[dict[Head, str]] = []
     for (where, round_), standings in counts.items():
         ended = [each for each in standings if math.isfinite(each.value) and math.isfinite(each.excess)]
         _, best = min(((each.excess, each.value * sign) for each in ended), default=(0.0, math.nan))
         rows.append(
-            [
-                *([where] if apart else []),
-                str(round_),
-                str(len(standings)),
-                str(standings[0].replicates),
-                str(sum(each.kept for each in standings)),
-                number(best * sign * factor),
-            ]
+            {
+                **({"at:": where} if apart else {}),
+                "round": str(round_),
+                "points": str(len(standings)),
+                "replicates": str(standings[0].replicates),
+                "kept": str(sum(each.kept for each in standings)),
+                Column(f"best {study.contest.measure}", unit): number(best * sign * factor),
+            }
         )
-    table = Table(
-        "Rounds",
-        [
-            *([Column("at", numeric=False)] if apart else []),
-            *heads(f"round | points | replicates | kept | best {study.contest.measure} [{unit}]"),
-        ],
-        rows,
-        where="tables/rounds.parquet",
-    )
+    table = Table.by_head("Rounds", rows, where="tables/rounds.parquet")
     return Details(f"Points and replicates of {len(rows)} rounds", [table])
 
 

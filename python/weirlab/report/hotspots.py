@@ -12,13 +12,12 @@ from weirlab.report.page import (
     Block,
     Callout,
     Card,
-    Column,
+    Head,
     Numbers,
     Section,
     Table,
     figure,
     half_width_text,
-    heads,
     mean_text,
     number,
     percent,
@@ -64,32 +63,29 @@ def outcome_table(outcome: HotspotOutcome) -> Table:
         "included. Fairness of delays: Jain's index of the mean burst delays of flows, our own."
     )
     note = " ".join([note, *outcome.remarks])
-    return Table(
-        f"{outcome.facts.name}: measured",
-        [
-            *heads("quantity: | during: | measured"),
-            *([Column("95 % interval")] if several else []),
-            *heads("unit: | with perfect control"),
-        ],
-        [_row(each, several=several) for each in outcome.quantities],
-        note=note,
-    )
+    rows = [_row(each, several=several) for each in outcome.quantities]
+    return Table.by_head(f"{outcome.facts.name}: measured", rows, note=note)
 
 
-def _row(quantity: Quantity, *, several: bool) -> list[str]:
+def _row(quantity: Quantity, *, several: bool) -> dict[Head, str]:
     interval = mean_interval([value for value in quantity.values if value is not None])
     mean = None if interval is None else interval.mean
     factor, unit = (1.0, quantity.unit)
     if quantity.unit != "frames":
         factor, unit = display_unit(quantity.unit, abs(mean or 0.0))
-    cells = [quantity.name, _SPANS[quantity.span]]
+    measured, around = number(None if mean is None else mean * factor), "–"
     if interval is not None and interval.count > 1:
         half = interval.half_width * factor
-        cells += [mean_text(interval.mean * factor, half), half_width_text(interval.mean * factor, half)]
-    else:
-        cells += [number(None if mean is None else mean * factor), *(["–"] if several else [])]
-    ideal = "" if quantity.ideal is None else number(quantity.ideal * factor)
-    return [*cells, unit, ideal]
+        measured = mean_text(interval.mean * factor, half)
+        around = half_width_text(interval.mean * factor, half)
+    return {
+        "quantity:": quantity.name,
+        "during:": _SPANS[quantity.span],
+        "measured": measured,
+        **({"95 % interval": around} if several else {}),
+        "unit:": unit,
+        "with perfect control": "" if quantity.ideal is None else number(quantity.ideal * factor),
+    }
 
 
 def _cards(outcome: HotspotOutcome) -> list[Card]:

@@ -14,7 +14,19 @@ from weirlab.analysis.ranking import PATHS, rank_parameters, rank_queues
 from weirlab.errors import WeirlabError
 from weirlab.plots.optimum import optimum_plots
 from weirlab.plots.style import Plot
-from weirlab.report.page import Block, Callout, Column, Section, Table, Text, figure, heads, number, percent
+from weirlab.report.page import (
+    Block,
+    Callout,
+    Column,
+    Head,
+    Section,
+    Table,
+    Text,
+    figure,
+    heads,
+    number,
+    percent,
+)
 from weirlab.report.shared import display_unit
 from weirlab.scenario import Scenario
 from weirlab.scenario.plan.combinations import short_names
@@ -150,24 +162,23 @@ def ranking_table(scenario: Scenario, influence: pl.DataFrame) -> Table | None:
         for measure in measures
         for place, row in enumerate(known.filter(measure=measure).iter_rows(named=True), start=1)
     }
-    rows = []
+    rows: list[dict[Head, str]] = []
     for place, line in enumerate(rank_parameters(hardest.queue.point), start=1):
-        cells = [line.title, str(place), f"{line.demand_increase:+d} / {line.demand_decrease:+d}"]
-        cells.append(f"{line.margin:+.2f}")
+        cells: dict[Head, str] = {
+            "parameter:": line.title,
+            "rank in theory": str(place),
+            "in the demands on Gi / Gd": f"{line.demand_increase:+d} / {line.demand_decrease:+d}",
+            "in the delay margin": f"{line.margin:+.2f}",
+        }
         for measure in measures:
-            row = found.get((measure, PATHS[line.name]))
-            if row is None:
-                cells.append("–")
-                continue
-            faint = " (chance)" if row["pawn"] <= row["pawn_chance"] else ""
-            cells.append(f"{places[measure, PATHS[line.name]]}: {row['pawn']:.3f}{faint}")
+            text = "–"
+            if (row := found.get((measure, PATHS[line.name]))) is not None:
+                faint = " (chance)" if row["pawn"] <= row["pawn_chance"] else ""
+                text = f"{places[measure, PATHS[line.name]]}: {row['pawn']:.3f}{faint}"
+            cells[Column(f"rank and PAWN for {measure}")] = text
         rows.append(cells)
-    return Table(
+    return Table.by_head(
         "Parameters: the analytical and the simulated ranking",
-        [
-            *heads("parameter: | rank in theory | in the demands on Gi / Gd | in the delay margin"),
-            *(Column(f"rank and PAWN for {measure}") for measure in measures),
-        ],
         rows,
         note="Theory: elasticities of the demands and of the delay margin, as in 'weir rank'. Simulation: "
         "PAWN indices over all traffic; 'chance' is what a parameter without effect reaches as well.",

@@ -12,7 +12,7 @@ import json
 import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -93,15 +93,21 @@ def heads(names: str) -> list[Column]:
     ]
 
 
+Head = str | Column
+"""A column as its head reads, see `heads`; a `Column` where a name is not ours, and may read as anything."""
 Cell = str | tuple[str, Callable[[Any], str]] | Callable[[Any], str]
 """What gives the cell of a row: the name of its value, which is a number unless the head of the column ends
 in a colon; a name and how its value is written; or a function of the row."""
 
 
-def _cell(row: Any, head: str, cell: Cell) -> str:
+def _columns(names: Iterable[Head]) -> list[Column]:
+    return [column for name in names for column in ([name] if isinstance(name, Column) else heads(name))]
+
+
+def _cell(row: Any, column: Column, cell: Cell) -> str:
     if callable(cell):
         return cell(row)
-    name, text = cell if isinstance(cell, tuple) else (cell, str if head.endswith(":") else number)
+    name, text = cell if isinstance(cell, tuple) else (cell, number if column.numeric else str)
     return text(row[name] if isinstance(row, Mapping) else getattr(row, name))
 
 
@@ -135,11 +141,18 @@ class Table:
     @classmethod
     def of(cls, caption: str, rows: Any, *cells: Mapping[str, Cell], **shown: Unpack[Shown]) -> Table:
         """A table of `rows`, which are a data frame, mappings or objects, with the cells of each by the heads
-        of their columns (see `heads`)."""
-        by_head = [each for part in cells for each in part.items()]
+        of their columns."""
+        columns = _columns(head for part in cells for head in part)
+        makers = [maker for part in cells for maker in part.values()]
         rows = rows.iter_rows(named=True) if hasattr(rows, "iter_rows") else rows
-        texts = [[_cell(row, head, cell) for head, cell in by_head] for row in rows]
-        return cls(caption, [column for head, _ in by_head for column in heads(head)], texts, **shown)
+        texts = [[_cell(row, *each) for each in zip(columns, makers, strict=True)] for row in rows]
+        return cls(caption, columns, texts, **shown)
+
+    @classmethod
+    def by_head(cls, caption: str, rows: Sequence[Mapping[Head, str]], **shown: Unpack[Shown]) -> Table:
+        """A table of one row or more: the texts of its cells by the heads of their columns, which are the
+        same in all rows."""
+        return cls(caption, _columns(rows[0]), [list(row.values()) for row in rows], **shown)
 
     @property
     def shown(self) -> Sequence[tuple[Tone, Sequence[str]]]:
@@ -341,6 +354,11 @@ def mean_text(mean: float, half_width: float) -> str:
     if places > 8:
         return number(mean)
     return f"{round(mean, places):,.{max(0, places)}f}".replace(",", "\u202f")
+
+
+def interval_text(mean: float, half_width: float) -> str:
+    """A mean and its interval, as in 94.9 ± 1.2."""
+    return f"{mean_text(mean, half_width)} {half_width_text(mean, half_width)}"
 
 
 def half_width_text(mean: float, half_width: float) -> str:

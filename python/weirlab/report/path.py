@@ -143,12 +143,10 @@ def hop_table(found: Characterization) -> Table:
     tones: list[Tone] = []
     for hop in found.route.hops:
         each = estimates.get(hop.hops)
-        if each is None:
-            rows.append([str(hop.hops), "silent", *["–"] * 8])
-            tones.append("")
-            continue
-        rows.append([str(hop.hops), ", ".join(hop.routers), *_cells(each)])
-        tones.append("" if is_settled(each, found.effort.precision) else "middling")
+        cells = ["silent", *["–"] * 8] if each is None else [", ".join(hop.routers), *_cells(each)]
+        rows.append([str(hop.hops), *cells])
+        settled = each is None or is_settled(each, found.effort.precision)
+        tones.append("" if settled else "middling")
     confidence = percent(found.effort.confidence)
     return Table(
         f"Path from {found.route.source} to {found.route.destination}",

@@ -14,8 +14,8 @@ from weirlab.report.page import (
     Block,
     Callout,
     Card,
-    Column,
     Details,
+    Head,
     Numbers,
     Page,
     Section,
@@ -143,21 +143,20 @@ def _mbps(value: float | None) -> str:
 def _findings(found: TransferDocument) -> Table:
     """What the text found of version 0.9.2, and whether it is seen here."""
     reported = {finding.kind: finding for finding in _found(found)}
-    rows = []
+    rows: list[dict[Head, str]] = []
     tones: list[Tone] = []
     for kind, name in _FINDINGS.items():
         finding = reported.get(kind)
         text = (
             f"Not found: {_CLEAR[kind]}, or too few streams to decide." if finding is None else finding.text
         )
-        rows.append([name, kind, "no" if finding is None else "yes", text])
+        seen = "no" if finding is None else "yes"
+        rows.append({"kind:": name, "finding:": kind, "seen:": seen, "what was found:": text})
         tones.append("" if finding is None else "bad" if finding.verdict == "problem" else "middling")
-    columns = [Column(title, numeric=False) for title in ("kind", "finding", "seen", "what was found")]
-    return Table(
+    return Table.by_head(
         "Findings I to V of the published study, in this transfer",
-        columns,
         rows,
-        tones,
+        tones=tones,
         note="Rules: docs/traces.md. What the network dropped is not known at the sender.",
     )
 
@@ -176,12 +175,15 @@ def _evidence(found: TransferDocument) -> list[Details]:
 def _losses(losses: pl.DataFrame) -> Table | Text:
     if losses.is_empty():
         return Text("No losses were repaired.")
-    columns = heads("began [s] | ended [s] | cause:")
-    rows = [
-        [f"{began:.3f}", "–" if ended is None else f"{ended:.3f}", cause]
-        for began, ended, cause in losses.select("began_s", "ended_s", "cause").iter_rows()
-    ]
-    return Table("Times in which losses were repaired and no streams were sent", columns, rows)
+    return Table.of(
+        "Times in which losses were repaired and no streams were sent",
+        losses,
+        {"began [s]": ("began_s", _seconds), "ended [s]": ("ended_s", _seconds), "cause:": "cause"},
+    )
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 def _settings_table(settings: Settings) -> Table:
@@ -216,6 +218,7 @@ def transfer_tables(found: TransferDocument, settings: Settings) -> list[Table]:
         return "unknown" if value is None else f"{100 * value:.1f} %"
 
     delivered = "unknown" if receiver is None else f"{receiver['delivered_bytes'] / 1e6:.1f} MB"
+    available = (streams["available_p10_bps"], streams["available_p50_bps"], streams["available_p90_bps"])
     rtt = "unknown" if found["min_rtt_s"] is None else f"{1e3 * found['min_rtt_s']:.2f} ms"
     rows = [
         ("goodput", mbps(found["goodput_bps"])),
@@ -224,19 +227,7 @@ def transfer_tables(found: TransferDocument, settings: Settings) -> list[Table]:
         ("least round-trip time", rtt),
         ("streams, intact", f"{streams['count']}, {percent(streams['intact_share'])}"),
         ("streams with an excursion", percent(streams["excursion_share"])),
-        (
-            "available bandwidth, second half (p10, p50, p90)",
-            ", ".join(
-                map(
-                    mbps,
-                    (
-                        streams["available_p10_bps"],
-                        streams["available_p50_bps"],
-                        streams["available_p90_bps"],
-                    ),
-                )
-            ),
-        ),
+        ("available bandwidth, second half (p10, p50, p90)", ", ".join(map(mbps, available))),
         ("loss events, timeouts", f"{found['loss_events']}, {counts['timeouts']}"),
         ("segments sent, sent again", f"{counts['segments']}, {counts['retransmits']}"),
         ("ending", found["ending"]),
@@ -255,14 +246,10 @@ def transfer_tables(found: TransferDocument, settings: Settings) -> list[Table]:
     spin = settings.spin_ps
     waiting = f"sleeps, then spins for {spin / 1e6:.0f} us" if spin else "sleeps"
     return [
-        Table(
-            f"Rapid ({found['variant']}) to {found['peer']}",
-            heads("what: | value:"),
-            rows,
-        ),
+        Table(f"Rapid ({found['variant']}) to {found['peer']}", heads("what: | value:"), rows),
         Table(
             f"Achieved minus requested gaps ({priority}, {waiting})",
-            [Column("quantile", numeric=False), Column("error", "us", numeric=True)],
+            heads("quantile: | error [us]"),
             quantiles,
         ),
     ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from weirlab.plots.style import scaled
-from weirlab.report.page import Column, Table, Tone, heads, number, percent
+from weirlab.report.page import Column, Head, Table, heads, number, percent
 from weirlab.report.search_terms import MARK, deviations, marked_name
 from weirlab.report.shared import seconds_text, sparkline
 from weirlab.scenario import Scenario
@@ -61,39 +61,36 @@ def goal_table(result: FoundRates, scenario: Scenario) -> Table:
     factor, unit = scaled(max(loads, default=1.0), "frame_rate")
     classified = any(goal.evidence is not None for goal in result.goals)
     marked = any(deviations(goal.goal, result, scenario) for goal in result.goals)
-    rows: list[list[str]] = []
-    tones: list[Tone] = []
+
+    def rate(fps: float | None) -> str:
+        return number(None if fps is None else fps * factor, 5)
+
+    rows: list[dict[Head, str]] = []
     for goal in result.goals:
-        conditional = goal.conditional_throughput_fps
         lower = None if goal.lower is None else goal.lower.offered_fps
-        intended = None if goal.lower is None else goal.lower.load_fps
-        upper = None if goal.upper is None else goal.upper.offered_fps
+        l2, l1 = bit_rates(lower, frame_size)
+        conditional: dict[Head, str] = {
+            f"conditional\nthroughput [{unit}]": rate(goal.conditional_throughput_fps)
+        }
         rows.append(
-            [
-                marked_name(goal.goal, result, scenario),
-                percent(goal.goal.loss_ratio),
-                number(None if lower is None else lower * factor, 5),
-                number(None if intended is None else intended * factor, 5),
-                *([number(None if conditional is None else conditional * factor, 5)] if classified else []),
-                number(None if upper is None else upper * factor, 5),
-                percent(goal.width),
-                number(None if lower is None else lower / directions * factor, 5),
-                *bit_rates(lower, frame_size),
-                "regular" if goal.regular else "irregular: " + ", ".join(goal.irregularities),
-            ]
+            {
+                "goal:": marked_name(goal.goal, result, scenario),
+                "loss ≤": percent(goal.goal.loss_ratio),
+                f"rate\n(offered) [{unit}]": rate(lower),
+                f"intended\nload [{unit}]": rate(None if goal.lower is None else goal.lower.load_fps),
+                **(conditional if classified else {}),
+                f"upper bound [{unit}]": rate(None if goal.upper is None else goal.upper.offered_fps),
+                "width": percent(goal.width),
+                f"per direction [{unit}]": rate(None if lower is None else lower / directions),
+                "L2 [Gbit/s]": l2,
+                "L1 [Gbit/s]": l1,
+                "result:": "regular" if goal.regular else "irregular: " + ", ".join(goal.irregularities),
+            }
         )
-        tones.append("good" if goal.regular else "bad")
-    return Table(
+    return Table.by_head(
         "Rates found (lower bounds), sums over all directions",
-        [
-            *heads(f"goal: | loss ≤ | rate\n(offered) [{unit}] | intended\nload [{unit}]"),
-            *([Column("conditional\nthroughput", unit)] if classified else []),
-            *heads(
-                f"upper bound [{unit}] | width | per direction [{unit}] | L2 [Gbit/s] | L1 [Gbit/s] | result:"
-            ),
-        ],
         rows,
-        tones=tones,
+        tones=["good" if goal.regular else "bad" for goal in result.goals],
         note="A rate is what the device was really offered, the intended load what the tester was asked for. "
         f"Directions: {directions}; frames of {frame_size} B (L2 with FCS)."
         + (f" {_CONDITIONAL}" if classified else "")

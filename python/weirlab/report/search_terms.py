@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from weirlab.fields.base import kind_of
-from weirlab.report.page import Table, heads, number, percent
+from weirlab.report.page import Head, Table, number, percent
 from weirlab.scenario import Scenario
 from weirlab.searches import FoundRates, SearchGoal
 
@@ -64,25 +64,24 @@ def marked_name(goal: SearchGoal, result: FoundRates, scenario: Scenario) -> str
 
 def terms_table(result: FoundRates, scenario: Scenario) -> Table:
     """One row per goal: what it asks for, and in what its search deviates from RFC 9971."""
-    rows = []
+    rows: list[dict[Head, str]] = []
     for found in result.goals:
         goal = found.goal
         lacking = deviations(goal, result, scenario)
         sum_s = goal.duration_s if goal.duration_sum_s is None else goal.duration_sum_s
         rows.append(
-            [
-                marked_name(goal, result, scenario),
-                percent(goal.loss_ratio),
-                number(goal.duration_s),
-                percent(goal.exceed_ratio),
-                number(sum_s),
-                percent(goal.width),
-                "deviates: " + ", ".join(lacking) if lacking else "conformant",
-            ]
+            {
+                "goal:": marked_name(goal, result, scenario),
+                "loss ≤": percent(goal.loss_ratio),
+                "final trial [s]": number(goal.duration_s),
+                "exceed ratio ≤": percent(goal.exceed_ratio),
+                "duration sum [s]": number(sum_s),
+                "width ≤": percent(goal.width),
+                "RFC 9971:": "deviates: " + ", ".join(lacking) if lacking else "conformant",
+            }
         )
-    return Table(
+    return Table.by_head(
         "Goals",
-        heads("goal: | loss ≤ | final trial [s] | exceed ratio ≤ | duration sum [s] | width ≤ | RFC 9971:"),
         rows,
         note="A load meets a goal when trials with more loss take at most the exceed ratio of the duration "
         "sum. The meaning of each deviation is in docs/searching.md, Deviations from RFC 9971.",

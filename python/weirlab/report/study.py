@@ -25,9 +25,8 @@ from weirlab.report.page import (
     Table,
     Text,
     figure,
-    half_width_text,
     heads,
-    mean_text,
+    interval_text,
     number,
     percent,
 )
@@ -237,7 +236,7 @@ def effect_table(study: Study) -> Table:
             text = number(interval.mean * factor)
             if interval.count > 1:
                 mean, half = interval.mean * factor, interval.half_width * factor
-                text = f"{mean_text(mean, half)} {half_width_text(mean, half)}"
+                text = interval_text(mean, half)
             if interval.count < many:
                 text += f" ({interval.count} of {many})"
             cells.append(text)

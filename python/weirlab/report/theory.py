@@ -130,13 +130,9 @@ def gain_table(queues: Sequence[ControlledQueue]) -> Table | None:
     rows = []
     for port, point in points:
         gi, gd = point.gains_of_rule
-        rows.append([port, number(point.gi), number(gi), number(point.gd), number(gd)])
-    return Table(
-        "Gains",
-        heads("port: | gi [Ru/frame] | by the rule [Ru/frame] | gd [1/frame] | by the rule [1/frame]"),
-        rows,
-        note=GAINS,
-    )
+        rows.append([port, *map(number, (point.gi, gi, point.gd, gd))])
+    columns = heads("port: | gi [Ru/frame] | by the rule [Ru/frame] | gd [1/frame] | by the rule [1/frame]")
+    return Table("Gains", columns, rows, note=GAINS)
 
 
 def stability_json(queues: Sequence[ControlledQueue]) -> dict[str, object]:
