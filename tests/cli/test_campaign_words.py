@@ -8,7 +8,7 @@ from weirlab.cli.link import Link
 from weirlab.errors import ScenarioError
 from weirlab.scenario import loads
 
-LINK = Link.of(None, None, rate="20mbit", delay="20ms")
+LINK = Link(rate="20mbit", delay="20ms")
 
 
 def steps(words):

@@ -21,12 +21,12 @@ def line(scenario, direction):
 
 @pytest.mark.parametrize("rate", ["20mbit", "20 Mbit/s", "20Mbps", "20000kbit", "0.02gbit/s", "20Mbit"])
 def test_rates_are_read_as_people_write_them(rate):
-    scenario = Link.of(None, None, rate=rate, delay="40ms").scenario({})
+    scenario = Link(rate=rate, delay="40ms").scenario({})
     assert {line(scenario, way).rate.bps for way in ("forward", "backward")} == {20_000_000}
 
 
 def test_what_is_said_of_one_way_replaces_what_is_said_of_both():
-    link = Link.of(["rate=2mbit,loss=1%"], ["delay=30ms", "queue=fq-codel"], rate="20mbit", delay="10ms")
+    link = Link(up=["rate=2mbit,loss=1%"], down=["delay=30ms", "queue=fq-codel"], rate="20mbit", delay="10ms")
     scenario = link.scenario({})
     up, down = line(scenario, "forward"), line(scenario, "backward")
     assert (up.rate.bps, up.loss, up.delay.s, up.queue) == (2_000_000, 0.01, 0.01, None)
@@ -34,22 +34,22 @@ def test_what_is_said_of_one_way_replaces_what_is_said_of_both():
 
 
 def test_a_buffer_that_is_not_told_is_the_rate_times_the_round_trip():
-    scenario = Link.of(["rate=100kbit"], None, rate="20mbit", delay="40ms").scenario({})
+    scenario = Link(up=["rate=100kbit"], rate="20mbit", delay="40ms").scenario({})
     # 20 Mbit/s for 80 ms; for the slow way fifteen packets, since its product is less.
     assert line(scenario, "backward").buffer.bytes == 200_000
     assert line(scenario, "forward").buffer.bytes == 15 * 1500
-    told = Link.of(None, None, rate="20mbit", delay="40ms", buffer="unlimited").scenario({})
+    told = Link(rate="20mbit", delay="40ms", buffer="unlimited").scenario({})
     assert line(told, "forward").buffer == "unlimited"
-    assert line(Link.of(None, None, delay="40ms").scenario({}), "forward").buffer == "unlimited"
+    assert line(Link(delay="40ms").scenario({}), "forward").buffer == "unlimited"
 
 
 def test_what_the_options_stand_for_can_be_kept_as_a_file():
-    whole = Link.of(None, None, rate="20mbit", delay="40ms", queue="codel").scenario({})
+    whole = Link(rate="20mbit", delay="40ms", queue="codel").scenario({})
     assert loads(whole.to_yaml()).testbed == whole.testbed
 
 
 def test_a_buffer_for_netem_is_counted_in_frames_of_the_greatest_size():
-    link = Link.of(["rate=100kbit"], None, rate="20mbit", delay="40ms")
+    link = Link(up=["rate=100kbit"], rate="20mbit", delay="40ms")
     plan = path_plan(link.scenario({}, in_frames=True))
     assert plan is not None
     assert netem_refusals(plan) == []
@@ -62,7 +62,7 @@ def test_a_file_that_lies_elsewhere_means_the_same_trace(tmp_path, monkeypatch):
     (tmp_path / "rate.trace").write_text("1\n2\n3\n")
     (tmp_path / "kept").mkdir()
     monkeypatch.chdir(tmp_path)
-    scenario = Link.of(["trace=rate.trace"], None, delay="5ms").scenario({})
+    scenario = Link(up=["trace=rate.trace"], delay="5ms").scenario({})
     write_scenario(scenario, Path("kept/path.yaml"))
     assert path_plan(load("kept/path.yaml")) == path_plan(scenario)
 
@@ -88,7 +88,7 @@ def test_a_file_that_lies_elsewhere_means_the_same_trace(tmp_path, monkeypatch):
 )
 def test_what_is_wrong_is_told_with_its_option_and_once(up, both, place, message):
     with pytest.raises(ScenarioError) as caught:
-        Link.of(up, None, **both).scenario({})
+        Link(up=up, **both).scenario({})
     (problem,) = caught.value.problems
     assert problem.path.startswith(place)
     assert message in problem.message
@@ -110,14 +110,14 @@ def test_what_is_wrong_is_told_with_its_option_and_once(up, both, place, message
     ],
 )
 def test_a_field_that_is_a_mapping_is_written_in_braces_or_with_dots(up):
-    up = line(Link.of(up, None, rate="20mbit", delay="5ms").scenario({}), "forward")
+    up = line(Link(up=up, rate="20mbit", delay="5ms").scenario({}), "forward")
     assert (up.jitter.size.s, up.queue.kind, up.queue.target.s) == (0.003, "codel", 0.003)
     assert (up.bursts.to_bad, up.bursts.to_good) == (0.01, 0.2)
     assert up.rate.bps == 20_000_000
 
 
 def test_a_field_in_a_mapping_adds_to_what_is_said_of_both_ways_in_its_own_way_alone():
-    scenario = Link.of(["queue.target=3ms"], None, rate="20mbit", delay="5ms", queue="codel").scenario({})
+    scenario = Link(up=["queue.target=3ms"], rate="20mbit", delay="5ms", queue="codel").scenario({})
     up, down = line(scenario, "forward"), line(scenario, "backward")
     assert up.queue.target.s == 0.003
     assert down.queue.kind == up.queue.kind == "codel"
@@ -135,14 +135,14 @@ def test_a_field_in_a_mapping_adds_to_what_is_said_of_both_ways_in_its_own_way_a
 )
 def test_what_is_wrong_in_a_mapping_is_told_with_its_place(up, error, message):
     with pytest.raises(error) as caught:
-        Link.of([up], None, rate="20mbit", delay="5ms").scenario({})
+        Link(up=[up], rate="20mbit", delay="5ms").scenario({})
     assert message in str(caught.value)
 
 
 def test_a_missing_field_without_an_option_is_reported_with_what_adds_it():
     words = CampaignWords(congestion_control="rapid")
     with pytest.raises(ScenarioError) as caught:
-        words.over(Link.of(None, None, rate="20mbit", delay="5ms"), {})
+        words.over(Link(rate="20mbit", delay="5ms"), {})
     path = "traffic.up.transport.congestion_control.estimator"
     assert caught.value.problems[-1].path == "--congestion-control"
     assert f"add --set {path}=" in caught.value.problems[-1].message
@@ -151,48 +151,48 @@ def test_a_missing_field_without_an_option_is_reported_with_what_adds_it():
 def test_a_fault_of_an_assignment_is_reported_at_its_path():
     path = "testbed.hops.path.forward.queue"
     with pytest.raises(ScenarioError) as caught:
-        Link.of(None, None, rate="20mbit", delay="5ms").scenario({f"{path}.kind": "red"})
+        Link(rate="20mbit", delay="5ms").scenario({f"{path}.kind": "red"})
     assert {problem.path for problem in caught.value.problems} == {f"{path}.min", f"{path}.max"}
 
 
 def test_a_wrong_time_of_all_transfers_is_one_fault():
     with pytest.raises(ScenarioError) as caught:
-        CampaignWords(lasts="3").over(Link.of(None, None, rate="20mbit", delay="5ms"), {})
+        CampaignWords(lasts="3").over(Link(rate="20mbit", delay="5ms"), {})
     (problem,) = caught.value.problems
     assert (problem.path, problem.message[:16]) == ("--for", "write a duration")
 
 
 def test_an_option_of_both_ways_takes_a_mapping_as_well():
     queue = "{kind: red, min: 9 kB, max: 30 kB}"
-    scenario = Link.of(None, None, rate="20mbit", delay="5ms", queue=queue).scenario({})
+    scenario = Link(rate="20mbit", delay="5ms", queue=queue).scenario({})
     assert line(scenario, "backward").queue.min.bytes == 9000
 
 
 def test_a_wrong_value_of_an_option_is_reported_with_the_option_alone():
     with pytest.raises(ScenarioError) as caught:
-        Link.of([], None, jitter="3mss").scenario({})
+        Link(up=[], jitter="3mss").scenario({})
     assert [each.path for each in caught.value.problems] == ["--jitter"]
 
 
 def test_commas_in_quotes_part_nothing():
-    hops = Link.of(["trace='a,b.trace',delay=5ms"], None).hops()
+    hops = Link(up=["trace='a,b.trace',delay=5ms"]).hops()
     assert hops["path"]["forward"] == {"trace": "a,b.trace", "delay": "5ms"}
 
 
 def test_a_field_without_a_value_is_told():
     with pytest.raises(InputError, match=r"--up: write FIELD=VALUE, such as rate=2mbit \(got 'loss'\)"):
-        Link.of(["loss"], None).scenario({})
+        Link(up=["loss"]).scenario({})
 
 
 def test_the_path_is_told_in_a_line():
-    scenario = Link.of(["loss=1%"], None, rate="20mbit", delay="40ms").scenario({})
+    scenario = Link(up=["loss=1%"], rate="20mbit", delay="40ms").scenario({})
     assert link_words(scenario) == (
         "up 20 Mbit/s, 40 ms, buffer 200 kB, 1 % lost; down 20 Mbit/s, 40 ms, buffer 200 kB; "
         "80 ms there and back"
     )
 
 
-NO, SOME = Link.of(None, None), Link.of(None, None, rate="1mbit")
+NO, SOME = Link(), Link(rate="1mbit")
 
 
 def test_words_are_a_file_and_a_command_or_a_command_alone():

@@ -39,7 +39,7 @@ def stamped(link: Link, *, ipv6: bool = False, count: int = 50) -> dict[str, np.
 
 @pytest.mark.parametrize("ipv6", [False, True], ids=["IPv4", "IPv6"])
 def test_each_direction_has_the_delay_that_it_was_given(ipv6):
-    found = stamped(Link.of(["delay=5ms"], ["delay=25ms"]), ipv6=ipv6)
+    found = stamped(Link(up=["delay=5ms"], down=["delay=25ms"]), ipv6=ipv6)
     there, back = found["forward_s"], found["backward_s"]
     # Nothing is faster than the path; on a busy machine the fastest of fifty packets tells its delay.
     assert there.min() >= 0.005
@@ -50,7 +50,7 @@ def test_each_direction_has_the_delay_that_it_was_given(ipv6):
 
 
 def test_what_is_lost_on_the_way_back_has_been_seen_at_the_far_end():
-    found = stamped(Link.of(None, ["loss=100%"], delay="1ms"))
+    found = stamped(Link(down=["loss=100%"], delay="1ms"))
     assert np.isfinite(found["forward_s"]).all()
     assert np.isnan(found["backward_s"]).all()
 
@@ -60,7 +60,7 @@ def test_a_full_queue_delays_one_direction_and_not_the_other(ip, tmp_path):
     for program in ("iperf3", "ping"):
         if shutil.which(program) is None:
             pytest.skip(f"needs the program {program}")
-    link = Link.of(["buffer=500kB"], None, rate="20mbit", delay="5ms")
+    link = Link(up=["buffer=500kB"], rate="20mbit", delay="5ms")
     scenario = CampaignWords(lasts="3 s", streams="4").over(link, {"testbed.ip": ip})
     try:
         campaign = run_campaign(scenario, tmp_path / "campaign")

@@ -12,10 +12,11 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import is_dataclass
 from importlib import import_module
 from itertools import pairwise
 from shutil import get_terminal_size
-from typing import Annotated, Any, NoReturn, get_type_hints
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand
@@ -179,13 +180,14 @@ _WITHOUT_TABLES = ("report", "serve")
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose interruption is an error like any other, and that does not mind a reader who leaves.
     One that can print a JSON document prints its tables in other formats, too."""
-    signature = inspect.signature(command, eval_str=True)
-    parameters = list(signature.parameters.values())
-    has_tables = "as_json" in signature.parameters and command.__name__ not in _WITHOUT_TABLES
+    groups, parameters = _options_of(command)
+    has_tables = "as_json" in parameters and command.__name__ not in _WITHOUT_TABLES
 
     @functools.wraps(command)
     def guarded(*arguments: Any, **options: Any) -> None:
         chosen: Format = options.pop(_FORMAT, "table")
+        for name, (group, fields) in groups.items():
+            options[name] = group(**{field: options.pop(field) for field in fields})
         if options.get("as_json") and chosen != "table":
             raise InputError(f"--json and --format {chosen}: give one of them")
         try:
@@ -198,12 +200,28 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             return
 
     if has_tables:
-        format_ = inspect.Parameter(
+        parameters[_FORMAT] = inspect.Parameter(
             _FORMAT, inspect.Parameter.KEYWORD_ONLY, default="table", annotation=_FormatOption
         )
-        guarded.__signature__ = signature.replace(parameters=[*parameters, format_])  # type: ignore[attr-defined]
-        guarded.__annotations__ = {**get_type_hints(command, include_extras=True), _FORMAT: _FormatOption}
+    vars(guarded)["__signature__"] = inspect.Signature(list(parameters.values()))
+    guarded.__annotations__ = {name: each.annotation for name, each in parameters.items()}
     return guarded
+
+
+def _options_of(
+    command: Callable[..., None],
+) -> tuple[dict[str, tuple[type, list[str]]], dict[str, inspect.Parameter]]:
+    """The parameters of a command that stand for several options, each with its class and the names of these,
+    which are the fields; and all options, these in the place of such a parameter."""
+    groups: dict[str, tuple[type, list[str]]] = {}
+    parameters: dict[str, inspect.Parameter] = {}
+    for name, each in inspect.signature(command, eval_str=True).parameters.items():
+        found = {name: each}
+        if is_dataclass(each.annotation) and isinstance(each.annotation, type):
+            found = dict(inspect.signature(each.annotation, eval_str=True).parameters)
+            groups[name] = (each.annotation, list(found))
+        parameters |= {option: found[option].replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in found}
+    return groups, parameters
 
 
 def _version(value: bool) -> None:

@@ -9,32 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weirlab.cli import shared
-from weirlab.cli.campaign_words import (
-    CampaignWords,
-    ControlOption,
-    ForOption,
-    StreamsOption,
-    UdpOption,
-    WayOption,
-    WindowOption,
-    host_of,
-    host_words,
-)
+from weirlab.cli.campaign_words import CampaignWords, host_of, host_words
 from weirlab.cli.completion import complete_scenario
-from weirlab.cli.link import (
-    BufferOption,
-    DelayOption,
-    DownOption,
-    JitterOption,
-    Link,
-    LossOption,
-    QueueOption,
-    RateOption,
-    UpOption,
-    WriteOption,
-    link_words,
-    write_scenario,
-)
+from weirlab.cli.link import Link, WriteOption, link_words, write_scenario
 from weirlab.cli.progress import progress_bar
 from weirlab.cli.viewing import ViewFlag, viewed
 from weirlab.errors import InputError, Interrupted
@@ -60,28 +37,13 @@ def bulk(
             autocompletion=complete_scenario,
         ),
     ] = None,
-    rate: RateOption = None,
-    delay: DelayOption = None,
-    loss: LossOption = None,
-    jitter: JitterOption = None,
-    buffer: BufferOption = None,
-    queue: QueueOption = None,
-    up: UpOption = None,
-    down: DownOption = None,
-    streams: StreamsOption = None,
-    window: WindowOption = None,
-    congestion_control: ControlOption = None,
-    way: WayOption = None,
-    udp: UdpOption = None,
-    lasts: ForOption = None,
+    *,
+    link: Link,
+    words: CampaignWords,
     write: WriteOption = None,
     sets: shared.SetOption = None,
     on: shared.OnOption = None,
     store: shared.StoreOption = None,
-    cycles: Annotated[
-        int | None,
-        typer.Option(min=1, help="How many cycles; a larger number extends the campaign in --out."),
-    ] = None,
     out: shared.OutOption = None,
     advise: Annotated[
         bool,
@@ -138,8 +100,6 @@ def bulk(
     if write is not None and (useless := [option for option, given in runs.items() if given]):
         raise InputError(f"{useless[0]}: --write runs nothing; leave one of them out")
     most_delay_s = None if most_delay is None else shared.quantity("--most-delay", Span, most_delay).s
-    link = Link.of(up, down, rate=rate, delay=delay, loss=loss, jitter=jitter, buffer=buffer, queue=queue)
-    words = CampaignWords(streams, window, congestion_control, way, udp, lasts, cycles)
     scenario, sets = _asked_for(file, link, words, sets)
     plan = plan_of(scenario)  # what cannot run is reported before a directory is made
     if advise:

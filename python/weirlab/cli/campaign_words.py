@@ -20,38 +20,6 @@ if TYPE_CHECKING:
 Ways = Literal["up", "down", "both"]
 _SEVERAL = "several, such as {}, are compared"
 
-StreamsOption = Annotated[
-    str | None,
-    typer.Option(metavar="N,...", help=f"Streams of a transfer; {_SEVERAL.format('1,4,16')}."),
-]
-WindowOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE,...",
-        help=f"Window of each stream; {_SEVERAL.format('64KiB,1MiB')}. Default: the system's.",
-    ),
-]
-ControlOption = Annotated[
-    str | None,
-    typer.Option(
-        "--congestion-control",
-        metavar="KIND,...",
-        help=f"Of each stream: reno, cubic or bbr; {_SEVERAL.format('cubic,bbr')}. Default: cubic.",
-    ),
-]
-WayOption = Annotated[
-    Ways | None,
-    typer.Option(help="Where transfers go: to the far end, from it, or both at once."),
-]
-UdpOption = Annotated[
-    str | None,
-    typer.Option(metavar="RATE", help="UDP at this rate during the transfers, in the same direction."),
-]
-ForOption = Annotated[
-    str | None,
-    typer.Option("--for", metavar="TIME", help="How long each transfer lasts. Default: 10 s."),
-]
-
 _NEAR, _FAR = "sender", "receiver"
 _LASTS = "10 s"
 _PING = {"from": _NEAR, "to": _FAR, "source": {"kind": "ping", "every": "200 ms"}}
@@ -61,15 +29,41 @@ _UDP_PAYLOAD = "1200 B"
 
 @dataclass(frozen=True)
 class CampaignWords:
-    """What the options of `weir bulk` say of a campaign."""
+    """The options of `weir bulk` that describe a campaign."""
 
-    streams: str | None = None
-    window: str | None = None
-    congestion_control: str | None = None
-    way: Ways | None = None
-    udp: str | None = None
-    lasts: str | None = None
-    cycles: int | None = None
+    streams: Annotated[
+        str | None,
+        typer.Option(metavar="N,...", help=f"Streams of a transfer; {_SEVERAL.format('1,4,16')}."),
+    ] = None
+    window: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE,...",
+            help=f"Window of each stream; {_SEVERAL.format('64KiB,1MiB')}. Default: the system's.",
+        ),
+    ] = None
+    congestion_control: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND,...",
+            help=f"Of each stream: reno, cubic or bbr; {_SEVERAL.format('cubic,bbr')}. Default: cubic.",
+        ),
+    ] = None
+    way: Annotated[
+        Ways | None, typer.Option(help="Where transfers go: to the far end, from it, or both at once.")
+    ] = None
+    udp: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="UDP at this rate during the transfers, in the same direction."),
+    ] = None
+    lasts: Annotated[
+        str | None,
+        typer.Option("--for", metavar="TIME", help="How long each transfer lasts. Default: 10 s."),
+    ] = None
+    cycles: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many cycles; a larger number extends the campaign in --out."),
+    ] = None
 
     @property
     def given(self) -> str:

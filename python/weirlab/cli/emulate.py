@@ -18,20 +18,7 @@ from typer.core import TyperCommand
 
 from weirlab.cli import shared
 from weirlab.cli.completion import complete_scenario
-from weirlab.cli.link import (
-    BufferOption,
-    DelayOption,
-    DownOption,
-    JitterOption,
-    Link,
-    LossOption,
-    QueueOption,
-    RateOption,
-    UpOption,
-    WriteOption,
-    link_words,
-    write_scenario,
-)
+from weirlab.cli.link import Link, WriteOption, link_words, write_scenario
 from weirlab.cli.meters import DelayMeter, Gauge, can_show, gauges, shown_below
 from weirlab.cli.programs import Ends, default_shell, run_at_ends, words_of
 from weirlab.errors import InputError, WeirlabError
@@ -80,14 +67,8 @@ def emulate(
             autocompletion=complete_scenario,
         ),
     ] = None,
-    rate: RateOption = None,
-    delay: DelayOption = None,
-    loss: LossOption = None,
-    jitter: JitterOption = None,
-    buffer: BufferOption = None,
-    queue: QueueOption = None,
-    up: UpOption = None,
-    down: DownOption = None,
+    *,
+    link: Link,
     far: Annotated[
         str | None, typer.Option(help="A second command, at the far end, such as 'iperf3 -s'.")
     ] = None,
@@ -169,7 +150,6 @@ def emulate(
     from weirlab.testbed.way_out import RESOLVER, way_out
 
     longest_s = None if timeout is None else _timeout_s(timeout)
-    link = Link.of(up, down, rate=rate, delay=delay, loss=loss, jitter=jitter, buffer=buffer, queue=queue)
     file, command = _file_and_command(words or [], context.meta.get(_COMMAND), link)
     if write is not None:
         idle = {

@@ -29,45 +29,8 @@ _BOTH = "Both ways"
 _TC_RATE = re.compile(r"\s*(\d[\d.]*(?:e[+-]?\d+)?)\s*([kmgt]?)bit(?:/s|ps)?\s*", re.IGNORECASE)
 """A rate as `tc` and people in a hurry write it."""
 
-RateOption = Annotated[
-    str | None,
-    typer.Option(metavar="RATE", help=f"{_BOTH}: rate of the link, such as 20mbit."),
-]
-DelayOption = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help=f"{_BOTH}: delay of the link; a round trip is twice that."),
-]
-LossOption = Annotated[
-    str | None,
-    typer.Option(metavar="SHARE", help=f"{_BOTH}: packets lost at random, such as 1%."),
-]
-JitterOption = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help=f"{_BOTH}: uniform jitter up to this."),
-]
-BufferOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help=f"{_BOTH}: buffer, such as 100kB, 50frames or unlimited. Default: rate times round trip.",
-    ),
-]
-QueueOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="KIND",
-        help=f"{_BOTH}: codel, pie ... or {{kind: red, min: 9 kB, max: 30 kB}}. Default: drop-tail.",
-    ),
-]
 _FIELDS = "fields of a line with their values, such as rate=2mbit,loss=0.1%,jitter={size: 3 ms}."
-UpOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FIELD=VALUE,...", help=f"Near to far only: {_FIELDS}"),
-]
-DownOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FIELD=VALUE,...", help=f"Far to near only: {_FIELDS}"),
-]
+
 WriteOption = Annotated[
     Path | None,
     typer.Option(
@@ -78,28 +41,59 @@ WriteOption = Annotated[
 
 @dataclass(frozen=True)
 class Link:
-    """What the options of a command say of a path with one hop."""
+    """The options that describe a path with one hop."""
 
-    both: Mapping[str, str]
-    """Values of fields by the name of their option."""
-    up: Sequence[str] = ()
-    down: Sequence[str] = ()
+    rate: Annotated[
+        str | None, typer.Option(metavar="RATE", help=f"{_BOTH}: rate of the link, such as 20mbit.")
+    ] = None
+    delay: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help=f"{_BOTH}: delay of the link; a round trip is twice that."),
+    ] = None
+    loss: Annotated[
+        str | None, typer.Option(metavar="SHARE", help=f"{_BOTH}: packets lost at random, such as 1%.")
+    ] = None
+    jitter: Annotated[
+        str | None, typer.Option(metavar="TIME", help=f"{_BOTH}: uniform jitter up to this.")
+    ] = None
+    buffer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help=f"{_BOTH}: buffer, such as 100kB, 50frames or unlimited. Default: rate times round trip.",
+        ),
+    ] = None
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help=f"{_BOTH}: codel, pie ... or {{kind: red, min: 9 kB, max: 30 kB}}. Default: drop-tail.",
+        ),
+    ] = None
+    up: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD=VALUE,...", help=f"Near to far only: {_FIELDS}")
+    ] = None
+    down: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD=VALUE,...", help=f"Far to near only: {_FIELDS}")
+    ] = None
+
+    @property
+    def both(self) -> dict[str, str]:
+        """Values of fields of both directions by the name of their option, those that were given."""
+        values = {
+            "rate": self.rate,
+            "delay": self.delay,
+            "loss": self.loss,
+            "jitter": self.jitter,
+            "buffer": self.buffer,
+            "queue": self.queue,
+        }
+        return {name: value for name, value in values.items() if value is not None}
 
     @property
     def given(self) -> bool:
         """Whether they say anything."""
         return bool(self.both or self.up or self.down)
-
-    @classmethod
-    def of(
-        cls,
-        up: Sequence[str] | None,
-        down: Sequence[str] | None,
-        **both: str | None,
-    ) -> Link:
-        """What was given of them."""
-        reported = {name: value for name, value in both.items() if value is not None}
-        return cls(reported, tuple(up or ()), tuple(down or ()))
 
     def hops(self) -> dict[str, object]:
         """The section `testbed.hops` that they describe. Raises InputError for words that are no fields."""
@@ -108,7 +102,7 @@ class Link:
             fields = {
                 name: _field(name, field_value(value, f"--{name}")) for name, value in self.both.items()
             }
-            for text in given:
+            for text in given or ():
                 for pair in _pairs(text):
                     _add(fields, option, pair)
             ways[direction] = {name: value for name, value in fields.items() if value is not None}
@@ -145,7 +139,7 @@ class Link:
         match path.split("."):
             case ["testbed", "hops", _, "forward" | "backward" as direction, field, *rest]:
                 option, given = ("--up", self.up) if direction == "forward" else ("--down", self.down)
-                names = {_path(pair)[0] for text in given for pair in _pairs(text)}
+                names = {_path(pair)[0] for text in given or () for pair in _pairs(text)}
                 if field in names:
                     return ".".join([f"{option} {field}", *rest])
                 if field not in self.both:

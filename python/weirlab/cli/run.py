@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from weirlab.cli import shared
 from weirlab.cli.progress import judge_in, progress_bar
-from weirlab.cli.study import run_points, where_of, write_cluster_file
+from weirlab.cli.study import Repeats, Where, run_points, write_cluster_file
 from weirlab.cli.tables import say
 from weirlab.cli.viewing import ViewFlag, viewed
 from weirlab.errors import InputError, WeirlabError
@@ -28,37 +28,9 @@ def add_to(app: typer.Typer) -> None:
 
 def run(
     file: shared.ScenarioArgument,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the first replicate. Default: that of the scenario.")
-    ] = None,
-    replicates: Annotated[
-        int | None,
-        typer.Option(min=1, help="How often to run, each with the next seed. Default: 1, or the study's."),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="How many replicates to run at once. Default: one per CPU.")
-    ] = None,
-    on: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHERE",
-            help="Where the runs of a study take place: local:N (processes), tcp://HOST:8786 (a Dask "
-            "scheduler) or ssh:HOST,HOST. slurm:N and kubernetes:N write a job for N workers. "
-            "Default: processes of this machine.",
-        ),
-    ] = None,
-    store: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PLACE",
-            help="Where studies share their results: a directory, or a URL such as s3://bucket/name. "
-            "Default: in the result.",
-        ),
-    ] = None,
-    limit: Annotated[
-        list[str] | None,
-        typer.Option(help="Most time or memory of one run of a study, such as '60 s' or '2 GB'. Repeatable."),
-    ] = None,
+    *,
+    repeats: Repeats,
+    where: Where,
     sets: shared.SetOption = None,
     out: shared.OutOption = None,
     report: shared.ReportFlag = False,
@@ -86,32 +58,20 @@ def run(
         shared.tell(f"note: {note}")
     changes = shared.overrides(sets)
     if scenario.study is None:
-        if on or store or limit:
+        if where.on or where.store or where.limit:
             raise InputError(f"{file}: has no section 'study', which --on, --store and --limit are for")
         if perfetto is not None:
             scenario = with_frames(scenario)
-        found = _run_once(
-            scenario,
-            seed,
-            replicates,
-            threads,
-            changes,
-            out,
-            report=report,
-            view=view,
-            perfetto=perfetto,
-        )
+        found = _run_once(scenario, repeats, changes, out, report=report, view=view, perfetto=perfetto)
         _show(*found, as_json=as_json)
         return
     if perfetto is not None:
         raise InputError(f"{file}: is a study, of whose runs no frames are kept; --perfetto is for one run")
-    where = where_of(on, store, limit)
-    if on is not None and on.partition(":")[0] in ("slurm", "kubernetes"):
-        options = {"--seed": seed, "--replicates": replicates, "--store": store, "--out": out}
-        write_cluster_file(scenario, on, file, options, [("--set", sets), ("--limit", limit)], report=report)
+    where.check()
+    if where.on is not None and where.on.partition(":")[0] in ("slurm", "kubernetes"):
+        write_cluster_file(scenario, file, repeats, where, sets, out, report=report)
         return
-    options_ = {"report": report, "view": view, "as_json": as_json}
-    run_points(scenario, seed, replicates, threads, where, changes, out, **options_)
+    run_points(scenario, repeats, where, changes, out, report=report, view=view, as_json=as_json)
 
 
 @functools.wraps(run)
@@ -140,9 +100,7 @@ Examples:
 
 def _run_once(
     scenario: Scenario,
-    seed: int | None,
-    replicates: int | None,
-    threads: int | None,
+    repeats: Repeats,
     changes: dict[str, str],
     out: Path | None,
     *,
@@ -158,13 +116,13 @@ def _run_once(
     with (
         claimed_directory(scenario.name, out) as directory,
         viewed(directory, view),
-        progress_bar("simulating", f"{replicates or 1} replicates") as progress,
+        progress_bar("simulating", f"{repeats.replicates or 1} replicates") as progress,
     ):
         result = run(
             scenario,
-            seed=seed,
-            replicates=replicates,
-            threads=threads,
+            seed=repeats.seed,
+            replicates=repeats.replicates,
+            threads=repeats.threads,
             overrides=changes,
             out=directory,
             progress=progress,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weirlab.cli.progress import judge_in, progress_bar
-from weirlab.cli.shared import print_json, show_result, tell, write_page
+from weirlab.cli.shared import print_json, quantity, show_result, tell, write_page
 from weirlab.cli.tables import say
 from weirlab.cli.viewing import viewed
 from weirlab.errors import InputError, Interrupted, RunFailed
@@ -22,40 +22,79 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Repeats:
+    """Options: how often something runs."""
+
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the first replicate. Default: that of the scenario.")
+    ] = None
+    replicates: Annotated[
+        int | None,
+        typer.Option(min=1, help="How often to run, each with the next seed. Default: 1, or the study's."),
+    ] = None
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="How many replicates to run at once. Default: one per CPU.")
+    ] = None
+
+
+@dataclass(frozen=True)
 class Where:
-    """Who executes a study, where its results go, and what a run may need."""
+    """Options: who executes a study, where its results go, and what a run may need."""
 
-    on: str | None
-    store: str | None
-    limits: Limits
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="Where the runs of a study take place: local:N (processes), tcp://HOST:8786 (a Dask "
+            "scheduler) or ssh:HOST,HOST. slurm:N and kubernetes:N write a job for N workers. "
+            "Default: processes of this machine.",
+        ),
+    ] = None
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Where studies share their results: a directory, or a URL such as s3://bucket/name. "
+            "Default: in the result.",
+        ),
+    ] = None
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(help="Most time or memory of one run of a study, such as '60 s' or '2 GB'. Repeatable."),
+    ] = None
 
+    def check(self) -> None:
+        """Raises InputError, before there is a directory, for what nobody can honour."""
+        from weirlab.execution import check_on
+        from weirlab.execution.clusters import KINDS
 
-def where_of(on: str | None, store: str | None, limits: Sequence[str] | None) -> Where:
-    """What the options say. Raises InputError."""
-    from weirlab.cli.shared import quantity
-    from weirlab.execution import Limits, check_on
-    from weirlab.execution.clusters import KINDS
-    from weirlab.units import Size, Span
+        if (self.on or "").partition(":")[0] not in KINDS:
+            check_on(self.on)
+        self.limits()
 
-    if (on or "").partition(":")[0] not in KINDS:
-        check_on(on)  # before there is a directory
-    seconds, memory_bytes = None, None
-    for text in limits or []:
-        if text.strip().endswith("B"):
-            memory_bytes = quantity("--limit", Size, text).bytes
-        else:
-            seconds = quantity("--limit", Span, text).ps / 1e12
-    if seconds == 0 or memory_bytes == 0:
-        raise InputError("--limit 0: nothing can run; leave it out for no limit")
-    return Where(on, store, Limits(seconds, memory_bytes))
+    def limits(self) -> Limits:
+        """What a run may need. Raises InputError."""
+        from weirlab.execution import Limits
+        from weirlab.units import Size, Span
+
+        seconds, memory_bytes = None, None
+        for text in self.limit or []:
+            if text.strip().endswith("B"):
+                memory_bytes = quantity("--limit", Size, text).bytes
+            else:
+                seconds = quantity("--limit", Span, text).ps / 1e12
+        if seconds == 0 or memory_bytes == 0:
+            raise InputError("--limit 0: nothing can run; leave it out for no limit")
+        return Limits(seconds, memory_bytes)
 
 
 def write_cluster_file(
     scenario: Scenario,
-    on: str,
     file: str,
-    options: Mapping[str, object],
-    several: Sequence[tuple[str, Sequence[str] | None]],
+    repeats: Repeats,
+    where: Where,
+    sets: Sequence[str] | None,
+    out: Path | None,
     *,
     report: bool,
 ) -> None:
@@ -65,20 +104,26 @@ def write_cluster_file(
     from weirlab.studies import RunsPlan
 
     assert scenario.study is not None
+    assert where.on is not None
     RunsPlan(scenario, scenario.run.seed, scenario.study.replicates).check()
-    kind = on.partition(":")[0]
-    if kind == "kubernetes" and "://" not in str(options["--store"] or ""):
+    kind = where.on.partition(":")[0]
+    if kind == "kubernetes" and "://" not in (where.store or ""):
         raise InputError("--on kubernetes: name object storage that all pods reach with --store s3://...")
     path = Path(f"{scenario.name}.{KINDS[kind]}")
     words = ["weir", "study", file]
-    given = {**options, "--out": options["--out"] or f"results/{scenario.name}"}
+    given = {
+        "--seed": repeats.seed,
+        "--replicates": repeats.replicates,
+        "--store": where.store,
+        "--out": out or f"results/{scenario.name}",
+    }
     for name, value in given.items():
         words += [name, str(value)] if value is not None else []
-    for name, values in several:
+    for name, values in (("--set", sets), ("--limit", where.limit)):
         for value in values or []:
             words += [name, value]
     words += ["--report"] if report else []
-    content = cluster_file(on, words, scenario.name, path.name)
+    content = cluster_file(where.on, words, scenario.name, path.name)
     if path.exists():
         itself = Path(file).resolve() == path.resolve()
         remedy = "give the scenario another 'name'" if itself else "remove it"
@@ -93,9 +138,7 @@ def write_cluster_file(
 
 def run_points(
     scenario: Scenario,
-    seed: int | None,
-    replicates: int | None,
-    threads: int | None,
+    repeats: Repeats,
     where: Where,
     overrides: dict[str, str],
     out: Path | None,
@@ -111,8 +154,9 @@ def run_points(
     from weirlab.studies import RunsPlan
 
     assert scenario.study is not None
-    many = scenario.study.replicates if replicates is None else replicates
-    points = len(RunsPlan(scenario, scenario.run.seed if seed is None else seed, many).order)
+    many = scenario.study.replicates if repeats.replicates is None else repeats.replicates
+    seed = scenario.run.seed if repeats.seed is None else repeats.seed
+    points = len(RunsPlan(scenario, seed, many).order)
     before = out if out is not None and (out / "manifest.json").exists() else None
     try:
         with (
@@ -123,12 +167,12 @@ def run_points(
             result = study(
                 scenario,
                 out=directory,
-                seed=seed,
-                replicates=replicates,
-                threads=threads,
+                seed=repeats.seed,
+                replicates=repeats.replicates,
+                threads=repeats.threads,
                 on=where.on,
                 store=where.store,
-                limits=where.limits,
+                limits=where.limits(),
                 overrides=overrides,
                 progress=progress,
                 judge=judge_in(directory, progress),
