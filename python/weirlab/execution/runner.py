@@ -4,24 +4,22 @@ Nothing here decides a result. Batches are cut by what runs have cost so far, th
 worker may die at any moment: what it had written counts, the rest of its batch is cut in half, so that a run
 that kills its worker is soon alone, and is given up after `DEATHS` of them.
 
-One file: one object, whose methods share what became of every place.
+One file: one loop, from a look at the store to the batches that come back.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
 
 import numpy as np
 import polars as pl
 
 from weirlab.errors import Interrupted, WeirlabError
+from weirlab.execution.asking import Asking, Carried, Reader
 from weirlab.execution.batches import (
     NO_LIMITS,
     Batch,
@@ -36,6 +34,7 @@ from weirlab.execution.batches import (
 from weirlab.execution.costs import START_S, Costs, Need
 from weirlab.execution.executors import Ended, Executor, Local, check_on, opened
 from weirlab.execution.pace import Pace, State
+from weirlab.execution.places import Places, count, halved
 from weirlab.results import usable_cpus
 from weirlab.store import Row, Store, engine, frame_of
 
@@ -44,16 +43,11 @@ DEATHS = 3
 _PILOT_S = 0.5
 _PILOT_PATIENCE_S = 3.0
 """How long the first run may take until its cost is predicted from how far it came."""
-_PILOT_RUNS = 4
-_PILOT_MORE = 252
 _PILOT_POINTS = 12
-"""So many runs of so many points say what others need; a first run, which loads what it needs, does not. If
-time is left, more of each follow: few short runs of a point take little longer than the point itself."""
+"""Runs of so many points say what others need; a first run, which loads what it needs, does not."""
 _CREW = 64
 """Workers that do so at most."""
 _LEAST_S = 0.25
-_GOLDEN = (5**0.5 - 1) / 2
-"""Multiples of it, modulo 1, lie apart from each other, however many there are."""
 _SHARES = 4
 """Batches that each worker has at least, so that all end at about the same time. No batch takes longer than
 such a part of the time that has passed, so that what is known of costs, and of others, is not old."""
@@ -67,73 +61,6 @@ _STOP_S = 5.0
 _ALONE_S = 10.0
 """How long there may be no workers until that is said: they need some seconds to start."""
 _STEPS = 1000
-
-_OPEN, _TAKEN, _DONE, _FAILED, _UNASKED = range(5)
-
-
-@dataclass
-class Carried:
-    """How it went."""
-
-    plan: str
-    """Id of the plan in the store."""
-    sitting: str
-    """Id of this work: rows that others made have another one."""
-    planned: int
-    """Places."""
-    kept: int = 0
-    """Places that were there before."""
-    done: int = 0
-    shared: int = 0
-    """How many of these other plans had made."""
-    failed: int = 0
-    first_failure: str = ""
-    lost: int = 0
-    """Batches whose worker was lost."""
-    notes: list[str] = field(default_factory=list)
-    """What went wrong on the way, for a person."""
-
-
-class Reader(Protocol):
-    """Reads rows as they come, and says something about them."""
-
-    columns: Sequence[str]
-    """The columns of the store that it needs."""
-
-    def read(self, rows: pl.DataFrame) -> None:
-        """Rows of results, each once."""
-
-    def remark(self) -> str:
-        """What they say so far; nothing where there is nothing to say."""
-        ...
-
-
-class Asking(Protocol):
-    """Reads rows as they come, and decides by them which replicates are wanted."""
-
-    columns: Sequence[str]
-    """The columns of the store that it needs."""
-
-    def read(self, rows: pl.DataFrame) -> None:
-        """Rows of results, each once."""
-
-    def asked(self) -> np.ndarray:
-        """How many replicates of each point are wanted, from the first, in the order of the plan: never fewer
-        than before, and the same for the same results."""
-        ...
-
-    @property
-    def given(self) -> Mapping[int, Mapping[str, str]]:
-        """What the plan does not know of points that are wanted, by number; see `Growing`."""
-        ...
-
-    rounds: int
-    """How often it is asked, about."""
-
-    def expected(self) -> tuple[tuple[int, float], tuple[int, float]]:
-        """At least and at most: how many runs this will be in all, and how many like the first ones take as
-        long."""
-        ...
 
 
 Tell = Callable[[str], object]
@@ -204,13 +131,8 @@ class _Runner:
         self._shares = bool(before - {self._id})
         moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         self._sitting = f"{socket.gethostname()}-{os.getpid()}-{moment}-{os.urandom(2).hex()}"
-        count = len(plan.order) * plan.replicates
-        self._state = np.zeros(count, dtype=np.uint8)
-        if asking is not None:
-            self._state[:] = _UNASKED
-        self._read = np.zeros(count if self._readers else 0, dtype=bool)
-        self._place_of = np.full(int(plan.order.max(initial=-1)) + 1, -1, dtype=np.int64)
-        self._place_of[plan.order] = np.arange(len(plan.order))
+        self._places = Places(plan.order, plan.replicates, asked=asking is not None)
+        self._read = np.zeros(len(self._places) if self._readers else 0, dtype=bool)
         self._seen: set[str] = set()
         self._looked = self._look_took_s = 0.0
         self._began = time.monotonic()
@@ -221,17 +143,16 @@ class _Runner:
         self._judge: Judge | None = None
         self._queue: list[Ranges] = []
         """Batches that are cut already: what is left of lost ones."""
-        self._next = 0
         self._under_way: dict[int, Ranges] = {}
         self._costs = Costs()
         self._each_s: float | None = None
-        self._pilots, self._spread = 0, 0.0
-        self._result = Carried(self._id, self._sitting, count)
+        self._pilots = 0
+        self._result = Carried(self._id, self._sitting, len(self._places))
         self._met_another: bool | None = None
         self._look()
         self._met_another = False
         self._ask()
-        self._result.kept = int((self._state == _DONE).sum())
+        self._result.kept = self._places.done
 
     # --- what is known
 
@@ -247,46 +168,32 @@ class _Runner:
             mine = (rows["sitting"] == self._sitting).to_numpy()
             numbers = rows["point"].to_numpy().astype(np.int64)
             replicates = rows["replicate"].to_numpy().astype(np.int64)
-            fits = (numbers < len(self._place_of)) & (replicates < self._plan.replicates)
-            places = self._place_of[numbers[fits]] * self._plan.replicates + replicates[fits]
+            fits, places = self._places.located(numbers, replicates)
             ended, mine = ended[fits], mine[fits]
             if self._met_another is False and not mine.all():
-                # Another runner is at it: go on elsewhere.
                 self._met_another = True
-                self._next = random.SystemRandom().randrange(len(self._state))
+                self._places.go_elsewhere()
             if self._readers:
                 new = fits.copy()
                 new[fits] = ended & ~self._read[places]
                 self._read[places[ended]] = True
                 for each in self._readers:
                     each.read(rows.filter(pl.Series(new)))
-            failures = places[~ended & mine]
-            self._state[failures] = _FAILED
-            self._state[places[ended]] = _DONE
+            self._places.end(done=places[ended], failed=places[~ended & mine])
         self._looked = time.monotonic()
         self._look_took_s = self._looked - began
 
-    def _by_point(self) -> np.ndarray:
-        """The states of the places, shape (points, replicates)."""
-        return self._state.reshape(len(self._plan.order), self._plan.replicates)
-
     def _ask(self) -> None:
         """Open what is wanted now."""
-        if self._asking is None:
-            return
-        asked = np.arange(self._plan.replicates) < self._asking.asked()[:, np.newaxis]
-        states = self._by_point()
-        states[asked & (states == _UNASKED)] = _OPEN
-        self._result.planned = int(asked.sum())
+        if self._asking is not None:
+            self._result.planned = self._places.ask(self._asking.asked())
 
     def _left(self) -> int:
         """Places that have not ended. When there are none, more may be wanted."""
-        left = int((self._state < _DONE).sum())
-        if left or self._asking is None:
-            return left
-        self._look()
-        self._ask()
-        return int((self._state < _DONE).sum())
+        if not self._places.left and self._asking is not None:
+            self._look()
+            self._ask()
+        return self._places.left
 
     def _note(self, text: str) -> None:
         if text not in self._result.notes:
@@ -319,8 +226,8 @@ class _Runner:
             self._look()
             raise Interrupted("interrupted") from None
         self._look()
-        self._result.done = max(0, int((self._state == _DONE).sum()) - self._result.kept)
-        self._result.failed = int((self._state == _FAILED).sum())
+        self._result.done = max(0, self._places.done - self._result.kept)
+        self._result.failed = self._places.failed
         return self._result
 
     def _begin(self, workers: int) -> str:
@@ -347,7 +254,7 @@ class _Runner:
         left, rounds = self._left(), 1
         expected: Sequence[tuple[int, float]] = [(left, left)] * 2
         if self._asking is not None:
-            ended, rounds = int((self._state == _DONE).sum()), self._asking.rounds
+            ended, rounds = self._places.done, self._asking.rounds
             expected = [
                 (max(left, runs - ended), max(left, cost - ended)) for runs, cost in self._asking.expected()
             ]
@@ -423,13 +330,12 @@ class _Runner:
                 so_far = (time.monotonic() - self._began) / _SHARES
                 most_s = min(max(min(share, so_far), _LEAST_S), executor.batch_s)
             places = self._queue.pop() if self._queue else self._cut(most_s)
-            places = self._still_open(places)
+            places = self._places.still_open(places)
             if not places:
-                if not self._queue and not (self._state == _OPEN).any():
+                if not self._queue and not self._places.open:
                     return
                 continue
-            for first, stop in places:
-                self._state[first:stop] = _TAKEN
+            self._places.take(places)
             batch = self._batch(places, 1.5 * most_s)
             self._under_way[executor.submit(run_batch, batch)] = places
 
@@ -464,60 +370,10 @@ class _Runner:
         """The next places that nobody has, as many as take this long."""
         if self._pilots < 2 * self._costs.crew and most_s != float("inf"):
             self._pilots += 1
-            return self._apart(1 if self._pilots <= self._costs.crew else _PILOT_POINTS)
-        many = 1 if self._each_s is None else int(np.clip(most_s / max(self._each_s, 1e-7), 1, 1_000_000))
-        if self._each_s is None and most_s == float("inf"):
-            many = 1_000_000
-        count = len(self._state)
-        if self._next >= count:
-            self._next = 0
-        ahead = self._state[self._next :] == _OPEN
-        if not ahead.any():
-            self._next = 0
-            ahead = self._state == _OPEN
-            if not ahead.any():
-                return ()
-        first = self._next + int(ahead.argmax())
-        if self._asking is not None:
-            return self._gathered(first, many)
-        window = self._state[first : first + many] == _OPEN
-        length = len(window) if window.all() else int((~window).argmax())
-        self._next = first + length
-        return ((first, first + length),)
-
-    def _apart(self, many: int) -> Ranges:
-        """Open places that lie apart, as their costs may: a few replicates of some points."""
-        places = np.flatnonzero(self._state == _OPEN)
-        chosen: dict[int, tuple[int, int]] = {}
-        for _ in range(min(many, len(places))):
-            self._spread = (self._spread + _GOLDEN) % 1.0
-            number = int(places[int(len(places) * self._spread)]) // self._plan.replicates
-            is_open = self._by_point()[number] == _OPEN
-            first = int(is_open.argmax())
-            run = is_open[first : first + _PILOT_RUNS + _PILOT_MORE]
-            first += number * self._plan.replicates
-            chosen[number] = (first, first + (len(run) if run.all() else int(run.argmin())))
-        runs = [(first, min(stop, first + _PILOT_RUNS)) for first, stop in chosen.values()]
-        if many > 1:
-            rest = ((first + _PILOT_RUNS, stop) for first, stop in chosen.values())
-            runs += [each for each in rest if each[0] < each[1]]
-        return tuple(runs)
-
-    def _gathered(self, first: int, many: int) -> Ranges:
-        """So many open places from `first`, where points have other places between them."""
-        stop = min(len(self._state), first + many * self._plan.replicates)
-        places = np.flatnonzero(self._state[first:stop] == _OPEN)[:many] + first
-        self._next = int(places[-1]) + 1
-        return tuple((int(run[0]), int(run[-1]) + 1) for run in _runs(places))
-
-    def _still_open(self, places: Ranges) -> Ranges:
-        """The places without those that somebody else has finished meanwhile."""
-        found: list[tuple[int, int]] = []
-        for first, stop in places:
-            wanted = np.flatnonzero(self._state[first:stop] < _DONE) + first
-            if len(wanted):
-                found += [(int(run[0]), int(run[-1]) + 1) for run in _runs(wanted)]
-        return tuple(found)
+            return self._places.apart(1 if self._pilots <= self._costs.crew else _PILOT_POINTS)
+        if self._each_s is not None:
+            return self._places.cut(int(np.clip(most_s / max(self._each_s, 1e-7), 1, 1_000_000)))
+        return self._places.cut(1_000_000 if most_s == float("inf") else 1)
 
     # --- what comes back
 
@@ -531,7 +387,7 @@ class _Runner:
         if isinstance(ended.error, OtherEngine):
             self._note(f"{ended.error}: it is given nothing any more")
             executor.exclude(ended.error.where)
-            self._reopen(places)
+            self._places.reopen(places)
             return
         if ended.error is not None:
             self._look()
@@ -542,14 +398,14 @@ class _Runner:
             ) from ended.error
         self._result.lost += 1
         self._look()
-        rest = self._still_open(places)
+        rest = self._places.still_open(places)
         if not rest:
             return
-        self._note(f"a batch was lost: {ended.lost}; {_count(rest)} of its {_count(places)} runs start again")
+        self._note(f"a batch was lost: {ended.lost}; {count(rest)} of its {count(places)} runs start again")
         if not ended.blamed:
-            self._reopen(rest)
+            self._places.reopen(rest)
             return
-        halves = _halved(rest)
+        halves = halved(rest)
         if len(halves) == 1:
             place = halves[0][0][0]
             self._deaths[place] = self._deaths.get(place, 0) + 1
@@ -558,15 +414,8 @@ class _Runner:
                 return
         self._queue += halves
 
-    def _reopen(self, places: Ranges) -> None:
-        for first, stop in self._still_open(places):
-            self._state[first:stop] = _OPEN
-
     def _settle(self, places: Ranges, receipt: Receipt) -> None:
-        for first, stop in places:
-            self._state[first:stop] = np.where(self._state[first:stop] == _FAILED, _FAILED, _DONE)
-        for first, stop in receipt.left:
-            self._state[first:stop] = _OPEN
+        self._places.settle(places, receipt.left)
         if receipt.failed:
             if not self._result.first_failure:
                 self._result.first_failure = receipt.first_failure
@@ -588,7 +437,7 @@ class _Runner:
             point=point, replicate=replicate, seed=0, status="died", reason=reason, started=datetime.now(UTC)
         )
         self._store.write(frame_of([row], self._id, "", self._sitting))
-        self._state[place] = _FAILED
+        self._places.end(done=np.array([], dtype=np.int64), failed=np.array([place]))
         self._result.first_failure = (
             self._result.first_failure or f"point {point}, replicate {replicate}: {reason}"
         )
@@ -604,9 +453,8 @@ class _Runner:
 
     def _report(self, more: float = 0.0) -> None:
         if self._progress is not None:
-            ended = int(((self._state == _DONE) | (self._state == _FAILED)).sum())
-            total = int((self._state != _UNASKED).sum()) * _STEPS
-            self._progress(min(total, round((ended + more) * _STEPS)), total)
+            total = self._places.wanted * _STEPS
+            self._progress(min(total, round((self._places.ended + more) * _STEPS)), total)
         now = time.monotonic()
         if now - self._detailed >= _DETAIL_S:
             self._detailed = now
@@ -619,41 +467,13 @@ class _Runner:
 
     def state(self, more: float = 0.0) -> State:
         """How far it is; `more` runs are done that nobody has told of yet."""
-        ended = int(((self._state == _DONE) | (self._state == _FAILED)).sum())
-        planned = int((self._state != _UNASKED).sum())
+        ended, planned = self._places.ended, self._places.wanted
         rate = self._pace.rate_per_s(ended + more)
         return State(
             done=ended,
             planned=planned,
-            failed=int((self._state == _FAILED).sum()),
+            failed=self._places.failed,
             rate_per_s=rate,
             left_s=None if rate is None else (planned - ended) / rate,
             remark="no workers" if self._alone else self._reader.remark() if self._reader else "",
         )
-
-
-def _runs(places: np.ndarray) -> list[np.ndarray]:
-    """Sorted numbers, cut where one is missing."""
-    return np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
-
-
-def _count(places: Ranges) -> int:
-    return sum(stop - first for first, stop in places)
-
-
-def _halved(places: Ranges) -> list[Ranges]:
-    """The same places as two batches; one place alone stays one."""
-    total = _count(places)
-    if total == 1:
-        return [places]
-    front: list[tuple[int, int]] = []
-    back: list[tuple[int, int]] = []
-    room = total // 2
-    for first, stop in places:
-        cut = min(stop, first + room)
-        if cut > first:
-            front.append((first, cut))
-        if cut < stop:
-            back.append((cut, stop))
-        room -= cut - first
-    return [tuple(front), tuple(back)]
