@@ -4,8 +4,9 @@ import polars as pl
 
 from weirlab.reproductions import Effort
 from weirlab.reproductions.fabric import cases, reproduce
-from weirlab.reproductions.fabric.cases import CASES, UET, simulated
+from weirlab.reproductions.fabric.cases import CASES, simulated
 from weirlab.reproductions.fabric.rows import Found, claims, rows
+from weirlab.reproductions.fabric.uet import UET
 from weirlab.reproductions.verdicts import Verdict
 from weirlab.runs import simulate
 

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from weirlab.reproductions.fabric.cases import HPCC, UET
+from weirlab.reproductions.fabric.hpcc import HPCC
 from weirlab.reproductions.fabric.known import KNOWN, LIMITS, MICE, W_AI
+from weirlab.reproductions.fabric.uet import UET
 from weirlab.reproductions.judging import Printed, Sample, number_row, one_run_row, repeated
 from weirlab.reproductions.verdicts import Claim, KnownMisfit, Row
 
