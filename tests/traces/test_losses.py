@@ -5,27 +5,20 @@ from __future__ import annotations
 import random
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
+from traces.bursts import MS, MS_PS, ROUND_TRIP_NS, SEGMENT_NS, bursts, joined_bursts, packets
 from traces.captures import MSS, Talk, pcap
 from weirlab.runs import run
 from weirlab.scenario import loads
 from weirlab.traces import Trace, diagnose, read_trace
-from weirlab.traces.directions import capacity_bps, capacity_is_known
-from weirlab.traces.hazard import Blame, blame
 
 BENCHES = Path(__file__).parents[2] / "benches"
-MS = 1_000_000
-MS_PS = 1e9
-SEGMENT_NS = 80_000
-"""At 100 Mbit/s of payload."""
-ROUND_TRIP_NS = 40 * MS
 KINDS = {"lossy-path", "queue-overflow", "losses"}
 
 
@@ -34,199 +27,6 @@ def corpus() -> Iterator[None]:
     sys.path.insert(0, str(BENCHES))
     yield
     sys.path.remove(str(BENCHES))
-
-
-def sawtooth(chance: np.random.Generator, samples: int = 10_000) -> np.ndarray:
-    """What waits behind a window that grows to 20 ms of queue, again and again; blurred by a host."""
-    return np.asarray(20 * MS_PS * chance.random(samples) + 0.1 * MS_PS * chance.random(samples))
-
-
-def judged(waits: np.ndarray, events: np.ndarray, packets: np.ndarray | None = None) -> Blame:
-    return blame(waits, np.ones(len(waits)), events, 0.2 * MS_PS, packets)
-
-
-def test_losses_that_fall_whatever_waits_are_not_blamed_on_a_queue() -> None:
-    chance = np.random.default_rng(1)
-    wrong = 0
-    for _ in range(400):
-        waits = sawtooth(chance)
-        events = chance.choice(waits, size=chance.integers(4, 60))
-        wrong += bool(judged(waits, events).queued.any())
-    # 5 % may be: 20, with a standard error of 4.4.
-    assert wrong <= 20 + 2 * 4.4
-
-
-def test_losses_at_a_full_queue_are_blamed_on_it() -> None:
-    chance = np.random.default_rng(2)
-    for count in range(4, 60):
-        blamed = judged(sawtooth(chance), MS_PS * chance.normal(19.8, 0.15, count))
-        assert blamed.queued.all()
-        assert blamed.at_random < 1
-
-
-@pytest.mark.parametrize(("full", "evenly"), [(41, 14), (25, 30)])
-def test_of_two_causes_at_once_each_has_its_count(full: int, evenly: int) -> None:
-    chance = np.random.default_rng(3)
-    found = []
-    for _ in range(50):
-        waits = sawtooth(chance)
-        events = np.concatenate([MS_PS * chance.normal(19.8, 0.15, full), chance.choice(waits, evenly)])
-        found.append(judged(waits, events).at_random)
-    assert np.mean(found) == pytest.approx(evenly, abs=1.5)
-
-
-def test_bursts_at_a_full_queue_show_beside_many_single_losses() -> None:
-    chance = np.random.default_rng(4)
-    waits = sawtooth(chance)
-    waits = np.concatenate([waits, MS_PS * chance.uniform(24, 25, 300)])
-    events = np.concatenate([[24.2 * MS_PS, 24.4 * MS_PS, 24.1 * MS_PS], chance.choice(waits[:10_000], 90)])
-    packets = np.concatenate([[11, 9, 6], np.ones(90)])
-    blamed = judged(waits, events, packets)
-    assert blamed.queued[:3].all()
-    assert blamed.at_random == pytest.approx(90, abs=2)
-
-
-def nearly_empty(chance: np.random.Generator) -> np.ndarray:
-    """What waits where one slow start filled a queue of 40 ms, and random losses keep it empty since then."""
-    ramp, full = MS_PS * 40 * chance.random(500), np.full(200, 40 * MS_PS)
-    return np.concatenate([ramp, full, MS_PS * chance.exponential(0.4, 10_000)])
-
-
-@pytest.mark.parametrize("bursts", [(81, 34), (60,), (12, 9)])
-def test_a_slow_start_that_overflows_a_queue_shows_beside_random_losses(bursts: tuple[int, ...]) -> None:
-    chance = np.random.default_rng(10)
-    for singles in range(8, 31):
-        waits = nearly_empty(chance)
-        events = np.concatenate([np.full(len(bursts), 40 * MS_PS), MS_PS * chance.exponential(0.4, singles)])
-        packets = np.concatenate([bursts, np.ones(singles)])
-        blamed = judged(waits, events, packets)
-        assert blamed.decided
-        assert blamed.queued.tolist() == [True] * len(bursts) + [False] * singles
-
-
-@pytest.mark.parametrize("mean", [2, 5, 15])
-@pytest.mark.parametrize("waiting", [sawtooth, nearly_empty])
-def test_bursts_that_a_path_loses_whatever_waits_are_no_overflows(
-    waiting: Callable[[np.random.Generator], np.ndarray], mean: int
-) -> None:
-    chance = np.random.default_rng(11)
-    wrong = 0
-    for _ in range(200):
-        waits = waiting(chance)
-        events = chance.choice(waits, size=chance.integers(6, 40))
-        wrong += bool(judged(waits, events, chance.geometric(1 / mean, len(events))).queued.any())
-    # 5 % may be: 10, with a standard error of 3.1.
-    assert wrong <= 10 + 2 * 3.1
-
-
-def test_an_outage_where_nothing_waits_is_no_overflow() -> None:
-    chance = np.random.default_rng(12)
-    for singles in range(8, 31):
-        waits = nearly_empty(chance)
-        events = MS_PS * np.concatenate([[0.3], chance.exponential(0.4, singles).clip(0, 1.5)])
-        assert not judged(waits, events, np.concatenate([[60], np.ones(singles)])).queued.any()
-
-
-def test_a_step_of_less_than_what_hosts_add_leaves_random_losses_random() -> None:
-    """Five events on a path that is mostly idle, of which three waited half a millisecond more than usual."""
-    chance = np.random.default_rng(13)
-    waits = MS_PS * np.concatenate([chance.exponential(0.38, 29_100), chance.uniform(1.5, 8, 900)])
-    events = MS_PS * np.array([4.94, 0.9, 0.49, 1.34, 0.19])
-    sure, unsure = (
-        blame(waits, np.ones(len(waits)), events, 0.48 * MS_PS, None, 0.0, slight) for slight in (MS_PS, 0.0)
-    )
-    assert (sure.decided, unsure.decided) == (True, False)
-
-
-def test_losses_that_come_when_more_waits_than_usual_are_not_taken_for_random() -> None:
-    """As those of a managed queue, or of one that empties at a rate that varies, at no one level."""
-    chance = np.random.default_rng(8)
-    waits = np.sort(MS_PS * chance.exponential(10, 20_000))
-    events = waits[chance.integers(0.42 * len(waits), len(waits), 28)]
-    blamed = judged(waits, events)
-    assert not blamed.decided
-    assert not blamed.queued.any()
-
-
-def test_random_losses_are_taken_for_random() -> None:
-    chance = np.random.default_rng(9)
-    withheld = 0
-    for _ in range(400):
-        waits = MS_PS * chance.exponential(10, 10_000)
-        withheld += not judged(waits, chance.choice(waits, size=chance.integers(4, 60))).decided
-    # 5 % of the uneven may be, and as many of steps.
-    assert withheld <= 20 + 2 * 4.4
-
-
-def test_a_few_losses_at_what_usually_waits_prove_no_queue() -> None:
-    chance = np.random.default_rng(5)
-    waits = MS_PS * chance.normal(10, 2, 10_000).clip(0)
-    events = MS_PS * np.array([8.7, 9.6, 10.4, 11.2, 12.1])
-    assert not judged(waits, events).queued.any()
-
-
-def test_losses_at_a_queue_that_is_full_nearly_always_are_blamed_on_it() -> None:
-    chance = np.random.default_rng(6)
-    waits = MS_PS * (20 - chance.exponential(0.5, 20_000)).clip(0)
-    events = MS_PS * chance.uniform(19.2, 20, 200)
-    blamed = judged(waits, events)
-    assert blamed.queued.all()
-    assert blamed.at_random < 1
-    assert not judged(waits, chance.choice(waits, 200)).queued.any()
-
-
-def test_what_stamps_blur_is_no_random_loss_beside_a_queue() -> None:
-    chance = np.random.default_rng(7)
-    waits = (MS_PS * (1.5 * chance.random(20_000) + chance.normal(0, 0.2, 20_000))).clip(0)
-    events = MS_PS * np.concatenate([chance.normal(1.6, 0.05, 60), chance.uniform(0.1, 0.7, 6)])
-    sharp, blurred = (blame(waits, np.ones(len(waits)), events, 1e7, None, blur) for blur in (0.0, 2 * MS_PS))
-    assert sharp.step_ps == blurred.step_ps is not None
-    assert sharp.at_random > 4
-    assert blurred.queued.all()
-    assert blurred.at_random == 0
-
-
-def joined_bursts(seed: int, *, chance_of_loss: float, rounds: int = 250) -> Talk:
-    """Each round trip the host hands its card bursts of up to 16 segments as one packet each, which a path of
-    100 Mbit/s lets pass one by one. Of these some are lost at random; the receiver acknowledges each pair,
-    and each packet beyond a loss, and what was lost comes again a round trip later."""
-    chance, talk = random.Random(seed), Talk()
-    talk.shake_hands(ROUND_TRIP_NS)
-    number = 0
-    for _ in range(rounds):
-        start, free_ns = talk.now + MS, 0
-        arrivals: list[tuple[int, int]] = []
-        sent = start
-        for _ in range(chance.randint(1, 4)):
-            count = chance.choice([1, 2, 2, 4, 8, 16])
-            talk.now = sent
-            talk.say(True, 1000 + number * MSS, 5000, payload=count * MSS)
-            free_ns = max(free_ns, sent)
-            for each in range(number, number + count):
-                free_ns += SEGMENT_NS
-                arrivals.append((free_ns + ROUND_TRIP_NS, each))
-            number += count
-            sent += chance.randint(0, 3 * MS)
-        lost = [each for _, each in arrivals if chance.random() < chance_of_loss]
-        below = min(lost, default=number)
-        beyond = 0
-        for place, (at, each) in enumerate(arrivals):
-            talk.now = at
-            if each in lost:
-                continue
-            if each < below:
-                if place % 2 or each + 1 == below:
-                    talk.ack(each + 1)
-            else:
-                beyond = beyond or each
-                beyond = each if each - 1 in lost else beyond
-                talk.ack(below, sack=(beyond, each + 1))
-        for each in lost:
-            talk.now += MS
-            talk.data(each)
-        talk.now += ROUND_TRIP_NS
-        talk.ack(number)
-    return talk
 
 
 def test_random_losses_within_joined_packets_are_no_overflows(tmp_path: Path) -> None:
@@ -399,92 +199,6 @@ def test_data_that_repeat_a_byte_which_probed_the_window_were_not_lost(tmp_path:
     assert row["new_bytes"] == 2 * MSS
 
 
-def test_the_rate_while_busy_is_that_of_the_path_though_it_is_mostly_idle(tmp_path: Path) -> None:
-    trace = read_trace(pcap(tmp_path / "joined.pcap", joined_bursts(1, chance_of_loss=0.005)))
-    row = trace.flows().row(0, named=True)
-    assert row["goodput_bps"] < 0.1 * 100e6
-    assert capacity_bps(trace, row) == pytest.approx(100e6, rel=0.05)
-    assert capacity_is_known(trace, row)
-
-
-def test_no_rate_while_busy_is_told_where_the_path_was_never_seen_busy(tmp_path: Path) -> None:
-    """Pairs that one acknowledgment answers, at the pace of a sender that random losses keep slow."""
-    chance, talk = random.Random(1), Talk()
-    talk.shake_hands(ROUND_TRIP_NS)
-    number = 0
-    for _ in range(500):
-        lost, times = chance.random() < 0.02, []
-        for _ in range(8):
-            talk.now += chance.randint(1, 8) * MS // 2
-            times.append(talk.now)
-            talk.say(True, 1000 + number * MSS, 5000, payload=2 * MSS)
-            number += 2
-        for pair, sent in enumerate(times):
-            talk.now = sent + ROUND_TRIP_NS
-            below = number - 16 + 2 * pair + 2
-            talk.ack(number - 10, sack=(number - 9, below)) if lost and pair > 2 else talk.ack(below)
-        if lost:
-            talk.data(number - 10)
-            talk.now += ROUND_TRIP_NS
-            talk.ack(number)
-    trace = read_trace(pcap(tmp_path / "slow.pcap", talk))
-    row = trace.flows().row(0, named=True)
-    assert row["recoveries"] > 4
-    assert not capacity_is_known(trace, row)
-    assert not any("carries while it is busy." in finding.text for finding in diagnose(trace))
-
-
-@pytest.mark.parametrize("every_ns", [SEGMENT_NS, 4 * SEGMENT_NS])
-def test_the_pace_of_a_sender_is_no_rate_of_the_path(tmp_path: Path, every_ns: int) -> None:
-    talk = Talk()
-    talk.shake_hands(ROUND_TRIP_NS)
-    free_ns, start = 0, talk.now
-    arrivals: list[tuple[int, int]] = []
-    for number in range(4000):
-        at = start + number * every_ns
-        while arrivals and arrivals[0][0] <= at:
-            talk.now, told = arrivals.pop(0)
-            talk.ack(told)
-        talk.now = at
-        talk.data(number)
-        free_ns = max(free_ns, at) + (4 if every_ns == SEGMENT_NS else 1) * SEGMENT_NS
-        if number % 2:
-            arrivals.append((free_ns + ROUND_TRIP_NS, number + 1))
-    trace = read_trace(pcap(tmp_path / "paced.pcap", talk))
-    row = trace.flows().row(0, named=True)
-    queues = every_ns == SEGMENT_NS  # the path has a quarter of the rate of the sender
-    assert capacity_is_known(trace, row) == queues
-    assert capacity_bps(trace, row) == pytest.approx(25e6, rel=0.05)
-
-
-def bursts(count: int, rounds: int, *, every_ns: int, each_ns: int, round_trip_ns: int) -> Talk:
-    """Each round some segments leave one by one, pass a path of 146 Mbit/s, and are acknowledged in pairs;
-    the next leave when all are acknowledged and so much time has passed."""
-    talk, number = Talk(), 0
-    talk.shake_hands(round_trip_ns)
-    for _ in range(rounds):
-        start, free_ns = talk.now + 1000, 0
-        events: list[tuple[int, int, bool]] = []
-        for place in range(count):
-            at = start + place * each_ns
-            free_ns = max(free_ns, at) + SEGMENT_NS
-            events.append((at, number + place, True))
-            if place % 2:
-                events.append((free_ns + round_trip_ns, number + place + 1, False))
-        for at, which, is_data in sorted(events):
-            talk.now = at
-            (talk.data if is_data else talk.ack)(which)
-        number += count
-        talk.now = max(talk.now, start + every_ns)
-    return talk
-
-
-def test_the_bursts_of_a_program_that_writes_now_and_then_show_no_rate_of_the_path(tmp_path: Path) -> None:
-    talk = bursts(40, 60, every_ns=100 * MS, each_ns=4 * SEGMENT_NS, round_trip_ns=4 * MS)
-    trace = read_trace(pcap(tmp_path / "writes.pcap", talk))
-    assert not capacity_is_known(trace, trace.flows().row(0, named=True))
-
-
 def test_a_buffer_of_almost_a_round_trip_limits_a_sender_that_leaves_the_path_idle(tmp_path: Path) -> None:
     talk = bursts(32, 250, every_ns=0, each_ns=1000, round_trip_ns=3 * MS)
     found = diagnose(read_trace(pcap(tmp_path / "sndbuf.pcap", talk)))
@@ -598,10 +312,6 @@ def blocks(talk: Talk) -> bytes:
         head = struct.pack("<7I", 6, length, 0, now >> 32, now & 0xFFFFFFFF, len(content), len(content))
         found += head + content + bytes(padding) + struct.pack("<I", length)
     return found
-
-
-def packets(trace: Trace) -> int:
-    return int(trace.flows().get_column("data_packets").sum())
 
 
 def causes(trace: Trace) -> set[str]:
