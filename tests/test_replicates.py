@@ -83,18 +83,18 @@ def test_the_estimate_is_told_and_may_stop_the_work(scenario):
 
 
 def test_a_disk_that_is_too_small_is_named(tmp_path, monkeypatch):
-    from weirlab.cli.progress import judge_in
+    from weirlab.cli.progress import Meter, judge_in
 
-    judge = judge_in(tmp_path, None)
+    judge = judge_in(tmp_path, Meter("simulating"))
     judge(runs.Estimate(10, 1.0, 0, 1000))
     with pytest.raises(InputError, match=r"but .* [kMGT]B are free in .*name another place with --out"):
         judge(runs.Estimate(10, 1.0, 0, 10**18))
 
 
 def test_hours_are_asked_for_at_a_terminal_and_said_elsewhere(tmp_path, monkeypatch, capsys):
-    from weirlab.cli.progress import judge_in
+    from weirlab.cli.progress import Meter, judge_in
 
-    judge = judge_in(tmp_path, None)
+    judge = judge_in(tmp_path, Meter("simulating"))
     judge(runs.Estimate(10, 7200.0, 0, 1000))
     assert "10 runs take about 2 h" in capsys.readouterr().err
     for stream in ("stdin", "stderr"):

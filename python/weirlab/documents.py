@@ -27,11 +27,10 @@ def typed(kind: type[T], document: object) -> T:
 
 
 @cache
-def _reader(kind: Hashable) -> TypeAdapter[Any]:
+def _reader(kind: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
-    adapter: TypeAdapter[Any] = TypeAdapter(kind)  # type: ignore[arg-type]
-    return adapter
+    return TypeAdapter(kind)
 
 
 def section(document: object, *names: str) -> Mapping[str, object]:

@@ -27,6 +27,7 @@ from weirlab.results import Manifest, Provenance, usable_cpus, write_text
 from weirlab.scenario import Resolved, Scenario, load
 from weirlab.scenario.record import FrameRecord
 from weirlab.scenario.testbeds import Netns, Sim
+from weirlab.working import ProgressLog
 
 Progress = Callable[[int, int], None]
 """Informed how much is done, and of how much, about every 50 ms. One with a method `news` learns what the
@@ -292,11 +293,9 @@ def _batches(
             if progress is not None:
                 progress(before * _STEPS + count * _STEPS * part // max(1, whole), many * _STEPS)
 
-        if news := getattr(progress, "news", None):
-            share.news = functools.partial(news, done)  # type: ignore[attr-defined]
-
+        news = functools.partial(progress.news, done) if isinstance(progress, ProgressLog) else None
         began = time.monotonic()
-        records, captures = _simulate(scenario, seeds, threads, share, first=done, parts=parts)
+        records, captures = _simulate(scenario, seeds, threads, share, news, first=done, parts=parts)
         seconds = max(time.monotonic() - began, 1e-3)
         if done == 0 and many > len(seeds):
             per_replicate = records.size_bytes() / len(seeds)
@@ -361,6 +360,7 @@ def _simulate(
     seeds: Sequence[int],
     threads: int | None,
     progress: Progress | None,
+    news: Callable[[Sequence[tuple[int, ...]]], None] | None = None,
     *,
     first: int = 0,
     parts: Parts | None = None,
@@ -374,7 +374,6 @@ def _simulate(
     parts = Parts() if parts is None else parts
     threads = usable_cpus() if threads is None else threads
     try:
-        news = getattr(progress, "news", None)
         leaving = (functools.partial(parts.take, first), PART_ROWS)
         tables = _core.simulate(plan, list(seeds), threads, progress, news, leaving)
     except _core.SimulationError as error:

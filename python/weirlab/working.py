@@ -172,9 +172,6 @@ class ProgressLog:
         self._next = 0.0
         self._news: list[tuple[int | str | float, ...]] = []
         self._told = 0
-        for name in ("stop", "start"):  # of a bar, which a question interrupts
-            if hasattr(then, name):
-                setattr(self, name, getattr(then, name))
 
     def news(self, replicate: int, rows: Sequence[tuple[int, ...]]) -> None:
         """What a replicate has counted, as `_core.simulate` reports it."""

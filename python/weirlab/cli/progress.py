@@ -15,6 +15,8 @@ import typer
 from weirlab.cli.shared import stderr_console, tell
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from weirlab.runs import Estimate
 
 
@@ -25,7 +27,7 @@ _VERY_LONG_S = 3600.0
 """What takes longer is asked for at a terminal."""
 
 
-def judge_in(directory: Path, progress: object) -> Callable[[Estimate], None]:
+def judge_in(directory: Path, progress: Meter) -> Callable[[Estimate], None]:
     """What says how long work will take, refuses what the disk cannot hold, and asks before hours of it."""
 
     def judge(estimate: Estimate) -> None:
@@ -41,23 +43,22 @@ def judge_in(directory: Path, progress: object) -> Callable[[Estimate], None]:
         most = estimate.most or estimate
         if most.seconds <= _LONG_S:
             return
-        pause, go_on = (getattr(progress, name, lambda: None) for name in ("stop", "start"))
-        pause()
+        progress.pause()
         tell(f"weir: {estimate}; Ctrl-C keeps what has ended")
         asks = most.seconds > _VERY_LONG_S and sys.stdin.isatty() and sys.stderr.isatty()
         if asks and not typer.confirm("Go on?", err=True):
             raise Interrupted("not started")
-        go_on()
+        progress.go_on()
 
     return judge
 
 
 @contextmanager
-def progress_bar(what: str, detail: str = "") -> Iterator[Callable[[int, int], None]]:
+def progress_bar(what: str, detail: str = "") -> Iterator[Meter]:
     """Something to call with how much is done, of how much."""
     console = stderr_console()
     if not console.is_terminal:
-        yield _Lines(what)
+        yield Meter(what)
         return
     from rich.progress import (
         BarColumn,
@@ -80,20 +81,10 @@ def progress_bar(what: str, detail: str = "") -> Iterator[Callable[[int, int], N
         console=console,
         transient=True,
     ) as bar:
-        task = bar.add_task(what, total=None, detail=detail)
-
-        def update(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        def told(state: object) -> None:
-            bar.update(task, detail=str(state))
-
-        update.stop, update.start = bar.stop, bar.start  # type: ignore[attr-defined]
-        update.detail = told  # type: ignore[attr-defined]
-        yield update
+        yield _Bar(bar, bar.add_task(what, total=None, detail=detail))
 
 
-class _Lines:
+class Meter:
     """A line on stderr every ten seconds, if there is anything new to say."""
 
     def __init__(self, what: str) -> None:
@@ -107,6 +98,7 @@ class _Lines:
         self._detail = f", {state}"
 
     def __call__(self, done: int, total: int) -> None:
+        """So much is done, of so much."""
         now = time.monotonic()
         if now >= self._next and total:
             self._next = now + _LINE_EVERY_S
@@ -114,3 +106,28 @@ class _Lines:
             if line != self._told:
                 self._told = line
                 tell(line)
+
+    def pause(self) -> None:
+        """Leave the terminal to a question."""
+
+    def go_on(self) -> None:
+        """It was answered."""
+
+
+class _Bar(Meter):
+    """A bar at the foot of a terminal."""
+
+    def __init__(self, bar: Progress, task: TaskID) -> None:
+        self._bar, self._task = bar, task
+
+    def pause(self) -> None:
+        self._bar.stop()
+
+    def go_on(self) -> None:
+        self._bar.start()
+
+    def detail(self, state: object) -> None:
+        self._bar.update(self._task, detail=str(state))
+
+    def __call__(self, done: int, total: int) -> None:
+        self._bar.update(self._task, completed=done, total=total)

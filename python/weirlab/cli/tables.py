@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TextIO
 
 import typer
 
@@ -70,7 +70,7 @@ class _Output:
     format: Format = "table"
     stream: TextIO | None = None
     """Where tables go where the rest of stdout goes elsewhere."""
-    tables: list[Table] = []  # noqa: RUF012 (one per process)
+    tables: ClassVar[list[Table]] = []
 
 
 @contextmanager

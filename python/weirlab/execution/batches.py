@@ -156,7 +156,7 @@ class Receipt:
     """Whether it was the first batch of its plan in its process, which also loads what it needs."""
 
 
-class OtherEngine(WeirlabError):  # noqa: N818 (what it says is its name)
+class OtherEngine(WeirlabError):
     """A worker would compute other results."""
 
     def __init__(self, asked: str, found: str, where: str = "") -> None:
@@ -168,7 +168,7 @@ class OtherEngine(WeirlabError):  # noqa: N818 (what it says is its name)
         return f"worker {self.where} has the engine {self.found}, and the results are of {self.asked}"
 
 
-class GivenUp(Exception):  # noqa: N818 (the end of a pilot, no error)
+class GivenUp(Exception):
     """A pilot took too long; `seconds` are predicted for the run."""
 
     def __init__(self, seconds: float) -> None:

@@ -23,7 +23,7 @@ note, as when nothing in Python goes on."""
 _LOOK_S = 0.05
 
 
-class LimitReached(Exception):  # noqa: N818 (it becomes the status of a run)
+class LimitReached(Exception):
     """A run needed more than it may; `status` is that of its row."""
 
     def __init__(self, status: str, message: str) -> None:

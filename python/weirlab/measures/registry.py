@@ -6,7 +6,9 @@ kind.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Union
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated
 
 from weirlab.fields.base import OpenKinds
 from weirlab.measures.base import GROUP, FlowMeasure, Measure, PortMeasure
@@ -67,4 +69,4 @@ MEASURES: tuple[type[Measure], ...] = (
 if TYPE_CHECKING:
     AnyMeasure = Measure
 else:
-    AnyMeasure = Annotated[Union[MEASURES], OpenKinds(GROUP, FlowMeasure, PortMeasure)]  # noqa: UP007 (a union of a tuple)
+    AnyMeasure = Annotated[reduce(or_, MEASURES), OpenKinds(GROUP, FlowMeasure, PortMeasure)]

@@ -183,16 +183,12 @@ def _gaps(records: Records) -> Table:
     packets = records["probe_packets"].sort(*key, "packet")
     rows = []
     for column, what in (("due_ps", "asked for"), ("sent_ps", "sent"), ("received_ps", "received")):
-        gaps = (
-            packets.select(gap=pl.col(column).cast(pl.Float64).diff().over(key))
-            .get_column("gap")
-            .drop_nulls()
-            .drop_nans()
-        )
+        gap = pl.col("gap")
+        gaps = packets.select(gap=pl.col(column).cast(pl.Float64).diff().over(key)).drop_nulls().drop_nans()
         if gaps.is_empty():
             continue
-        values = [gaps.min(), gaps.median(), gaps.quantile(0.99), gaps.max()]
-        rows.append([what, number(gaps.len()), *(number(float(value or 0.0) / 1e6) for value in values)])  # type: ignore[arg-type]
+        values = gaps.select(gap.min(), m=gap.median(), q=gap.quantile(0.99), most=gap.max()).row(0)
+        rows.append([what, number(gaps.height), *(number(value / 1e6) for value in values)])
     return Table(
         "Gaps within probe streams",
         heads("gaps: | count | least [µs] | median [µs] | 99 % [µs] | most [µs]"),

@@ -58,11 +58,11 @@ def deadlocks(records: Records) -> list[str]:
         shown = found if lasting.is_empty() else lasting
         names = shown.get_column("port_name").unique(maintain_order=True).to_list()
         first = shown.filter(pl.col("found_ps") == pl.col("found_ps").min())
-        since, seen = (time_text(first.get_column(name).max()) for name in ("since_ps", "found_ps"))  # type: ignore[arg-type]
+        since, seen = (time_text(most) for most in first.select(pl.col("since_ps", "found_ps").max()).row(0))
         end = (
             "none is ever released. What waits there counts as under way, not as lost."
             if not lasting.is_empty()
-            else f"it was over at {time_text(found.get_column('over_ps').max())}."  # type: ignore[arg-type]
+            else f"it was over at {time_text(found.select(pl.col('over_ps').max()).item())}."
         )
         sentences.append(
             f"Deadlock in replicate {replicate}: class {class_} is held at {listed(names, 6)}, each of which "

@@ -29,10 +29,10 @@ def follows_from(*sections: str) -> Callable[[Of[P, Result]], Of[P, Result]]:
         @functools.wraps(function)
         def remembered(scenario: Scenario, /, *args: P.args, **kwargs: P.kwargs) -> Result:
             now = tuple([getattr(scenario, section) for section in sections])
-            known = scenario._origin.known
-            then, result = known.get(remembered, ((), None))
-            if then and all(a is b or not (a or b) for a, b in zip(then, now, strict=True)):
-                return result  # type: ignore[no-any-return]
+            known: dict[object, tuple[tuple[object, ...], Result]] = scenario._origin.known
+            before = known.get(remembered)
+            if before and all(a is b or not (a or b) for a, b in zip(before[0], now, strict=True)):
+                return before[1]
             result = function(scenario, *args, **kwargs)
             known[remembered] = now, result
             return result

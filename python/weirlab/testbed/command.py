@@ -313,7 +313,7 @@ class _Collected:
 
     def _read(self) -> None:
         with contextlib.suppress(ValueError, OSError):  # closed by finish()
-            while block := self._pipe.read1(65536):  # type: ignore[attr-defined]
+            while block := os.read(self._pipe.fileno(), 65536):
                 self.content += block
                 if len(self.content) > self._limit:
                     self.excess = True

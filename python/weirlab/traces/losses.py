@@ -201,23 +201,24 @@ def _queue_overflow(trace: Trace, row: Row, causes: _Causes, cost: float) -> Fin
 
 def _unknown(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding:
     unknown = causes.rows.filter(pl.col("cause") == "unknown")
-    waited = unknown.get_column("wait_ps").median()
-    before = bool(unknown.get_column("before").mean() > 0.5)  # type: ignore[operator]
-    usual = wait_ps(trace, row, _PARTS[int(before)], 0.5)
-    known = waited is not None and usual is not None
+    waited, before = unknown.select(pl.col("wait_ps").median(), pl.col("before").mean()).row(0)
+    usual = wait_ps(trace, row, _PARTS[int(before > 0.5)], 0.5)
+    when, numbers = "", {}
+    if waited is not None and usual is not None:
+        when = f", when {ms_text(waited)} waited in the median (usually {ms_text(usual)})"
+        numbers = {"waited_ms": waited / 1e9, "usual_ms": usual / 1e9}
     return finding_of(
         row,
         "losses",
         "problem" if cost >= _COSTLY else "notice",
         "Packets were lost",
-        f"{_again(row, causes, causes.unknown, causes.unknown_events)}"
-        f"{f', when {ms_text(waited)} waited in the median (usually {ms_text(usual)})' if known else ''}. "  # type: ignore[arg-type]
+        f"{_again(row, causes, causes.unknown, causes.unknown_events)}{when}. "
         "Whether the path lost them or a full queue cannot be decided from this capture: "
         f"{_WHY[causes.why]}.{_blind_text(causes)}",
         {
             "retransmitted_ratio": causes.unknown / row["segments"],
             "cost_ratio": cost,
-            **({"waited_ms": waited / 1e9, "usual_ms": usual / 1e9} if known else {}),  # type: ignore[operator,dict-item]
+            **numbers,
         },
     )
 
@@ -301,7 +302,7 @@ def _empty(trace: Trace, row: Row, causes: _Causes) -> float:
     """Share of the samples for which nothing waited: others may use what this flow does not, unless it is
     empty."""
     capacity = capacity_bps(trace, row)
-    missed_here = float(causes.rows.get_column("before").mean() or 0.0)  # type: ignore[arg-type]
+    missed_here = float(causes.rows.select(pl.col("before").mean()).item() or 0.0)
     bins = waits(trace, row["flow"], _PARTS[int(missed_here > 0.5)])
     if not capacity or bins.is_empty():
         return 1.0
@@ -364,8 +365,8 @@ def _summed(row: Row, attributed: pl.DataFrame, shares: list[tuple[Blame, float]
         share = random_events / known if known else 0.0
         random, queued = random + unknown * share, queued + unknown * (1 - share)
         unknown = unknown_events = 0
-    of_queue = attributed.filter(pl.col("cause") == "queue").get_column("wait_ps")
-    wait = None if of_queue.is_empty() else float(of_queue.median() or 0.0)  # type: ignore[arg-type]
+    of_queue = attributed.filter(pl.col("cause") == "queue").select("wait_ps")
+    wait = None if of_queue.is_empty() else float(of_queue.median().item() or 0.0)
     return _Causes(
         random * wire,
         random_events,

@@ -119,7 +119,7 @@ class LiveStudy(Live):
         shown = measured.filter(pl.col("point").is_in(points))
         by_point: dict[int, dict[str, str]] = {}
         scales = {
-            name: display_unit(str(part["unit"][0]), float(part["value"].abs().max() or 0.0))  # type: ignore[arg-type]
+            name: display_unit(str(part["unit"][0]), _largest(part))
             for (name,), part in shown.group_by("measure")
         }
         for point, name, _, value in shown.iter_rows():
@@ -154,7 +154,7 @@ class LiveStudy(Live):
         factors = list(study.factors)
         charts = []
         for (name, unit), part in measured.group_by("measure", "unit", maintain_order=True):
-            factor, shown = display_unit(str(unit), float(part["value"].abs().max() or 0.0))  # type: ignore[arg-type]
+            factor, shown = display_unit(str(unit), _largest(part))
             rows = [
                 {"point": point, "levels": levels[point], "y": None if value is None else value * factor}
                 for point, _, _, value in part.iter_rows()
@@ -200,3 +200,7 @@ def about_id(directory: Path) -> str:
     from weirlab.studies.study import about_in
 
     return about_in(directory)["id"]
+
+
+def _largest(rows: pl.DataFrame) -> float:
+    return float(rows.select(pl.col("value").abs().max()).item() or 0.0)

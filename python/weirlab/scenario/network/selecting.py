@@ -12,7 +12,7 @@ Fault = tuple[Where, str]
 """Where, and what is wrong."""
 
 
-class EntryFault(Exception):  # noqa: N818 (a finding that becomes a Problem, never an error that users see)
+class EntryFault(Exception):
     """Something is wrong with an entry of a scenario, at `path` below it: who asked knows which entry."""
 
     def __init__(self, message: str, *path: str | int) -> None:

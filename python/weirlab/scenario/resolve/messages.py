@@ -155,8 +155,8 @@ def _arrivals(name: str, traffic: Traffic, layout: Layout, duration_ps: int, bes
         hosts = _hosts(layout)
         with_files = _reading("source", "file")
         listed = with_files(lambda: flows_in(beside / source.file, hosts))
-        kept = [(start + shift, *rest) for start, *rest in listed if start + shift < stop]
-        return core.ArrivalsListed(list=kept, origin=origin)  # type: ignore[arg-type]
+        kept = [(start + shift, a, b, size) for start, a, b, size in listed if start + shift < stop]
+        return core.ArrivalsListed(list=kept, origin=origin)
     if isinstance(source, Collective | Program | Trace):
         ranks = _senders(traffic, layout)
         chain = _chain(source, len(ranks), beside)

@@ -64,7 +64,7 @@ class Chain:
 
     def on(self, hosts: Sequence[int]) -> list[Task]:
         """The tasks with hosts for ranks."""
-        return [(hosts[a], hosts[b], *rest) for a, b, *rest in self.tasks]  # type: ignore[misc]
+        return [(hosts[a], hosts[b], size, delay, after) for a, b, size, delay, after in self.tasks]
 
 
 def refuse_more_tasks(count: int, *place: str) -> None:

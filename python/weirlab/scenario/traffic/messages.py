@@ -221,7 +221,17 @@ class Algorithms(Model):
 
     def of(self, operation: Operation) -> Algorithm:
         """How this one is done."""
-        return getattr(self, operation.replace("-", "_"))  # type: ignore[no-any-return]
+        chosen: dict[Operation, Algorithm] = {
+            "all-reduce": self.all_reduce,
+            "reduce-scatter": self.reduce_scatter,
+            "all-gather": self.all_gather,
+            "all-to-all": self.all_to_all,
+            "broadcast": self.broadcast,
+            "reduce": self.reduce,
+            "gather": self.gather,
+            "scatter": self.scatter,
+        }
+        return chosen[operation]
 
 
 class Trace(Carried):

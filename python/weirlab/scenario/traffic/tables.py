@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -131,14 +131,16 @@ def _flows(path: Path, _: object, named: tuple[tuple[str, int], ...]) -> list[tu
             message = f"times ascend (got {Span(start)} after {Span(before)}): sort the rows by their start"
             raise fault(path, line, places["start"] + 1, message)
         before = start
-        ends = [_host(path, line, places[name] + 1, cells[places[name]], hosts) for name in ("from", "to")]
-        if ends[0] == ends[1]:
+        sender, receiver = (
+            _host(path, line, places[name] + 1, cells[places[name]], hosts) for name in ("from", "to")
+        )
+        if sender == receiver:
             raise fault(path, line, places["to"] + 1, f"'{cells[places['to']]}' would send to itself")
         size = _number(path, line, cells, places["bytes"], "bytes")
         if size < 1 or size != int(size):
             message = f"a flow has a whole number of bytes, at least 1 (got {cells[places['bytes']]})"
             raise fault(path, line, places["bytes"] + 1, message)
-        flows.append((start, *ends, int(size)))  # type: ignore[arg-type]
+        flows.append((start, sender, receiver, int(size)))
     if not flows:
         raise fault(path, line, 1, "lists no flow")
     return flows
@@ -231,6 +233,5 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{path}: {error}") from error
     yield 0, list(table.columns)
-    text: Callable[[object], str] = lambda value: "" if value is None else str(value)  # noqa: E731
     for number, row in enumerate(table.iter_rows(), start=1):
-        yield number, [text(value) for value in row]
+        yield number, ["" if value is None else str(value) for value in row]

@@ -314,18 +314,18 @@ def serve(
     Raises: InputError: an address is none. OSError: the system refuses it. MissingCapability: not Linux.
     """
     _check_cpu(cpu)
-    options = {
-        "secret": secret,
-        "watch": watch,
-        "sessions": sessions,
-        "most_sessions": most_sessions,
-        "longest_ps": round(longest_s * 1e12),
-        "most_bytes": most_bytes,
-        "real_time": real_time,
-        "cpu": cpu,
-    }
     try:
-        return _core.serve_rapid(listen=_listening(bind, port), **options)  # type: ignore[arg-type]
+        return _core.serve_rapid(
+            listen=_listening(bind, port),
+            secret=secret,
+            watch=watch,
+            sessions=sessions,
+            most_sessions=most_sessions,
+            longest_ps=round(longest_s * 1e12),
+            most_bytes=most_bytes,
+            real_time=real_time,
+            cpu=cpu,
+        )
     except (ValueError, TimeoutError, NotImplementedError) as error:
         raise _explained(error) from error
 
