@@ -6,9 +6,7 @@ kind.
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Union
 
 from weirlab.fields.base import OpenKinds
 from weirlab.measures.base import GROUP, FlowMeasure, Measure, PortMeasure
@@ -69,4 +67,4 @@ MEASURES: tuple[type[Measure], ...] = (
 if TYPE_CHECKING:
     AnyMeasure = Measure
 else:
-    AnyMeasure = Annotated[reduce(or_, MEASURES), OpenKinds(GROUP, FlowMeasure, PortMeasure)]
+    AnyMeasure = Annotated[Union[*MEASURES], OpenKinds(GROUP, FlowMeasure, PortMeasure)]
