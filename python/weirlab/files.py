@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
+from typing import Self
 from weakref import finalize
 
 from weirlab.errors import InputError, WeirlabError
@@ -41,6 +43,20 @@ def named_text(path: Path, most_bytes: int) -> str:
     if len(content) > most_bytes:
         raise InputError(f"{path}: holds more than {most_bytes} bytes")
     return content.decode("ascii", errors="replace")
+
+
+class Closing(ABC):
+    """What a `with` block closes at its end."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what it holds."""
 
 
 @contextmanager

@@ -19,12 +19,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Generic, NoReturn, TypeVar
 
 from weirlab._core import version
 from weirlab.errors import InputError, WeirlabError
-from weirlab.files import hold, let_go, locked, writing
+from weirlab.files import Closing, hold, let_go, locked, writing
 
 Entry = TypeVar("Entry")
 Parse = Callable[[Mapping[str, object]], Entry]
@@ -74,7 +73,7 @@ def read_journal(
     return _entries(path, kind, parse, lines)
 
 
-class Journal(Generic[Entry]):
+class Journal(Closing, Generic[Entry]):
     """A journal that is open for appending. Use it in a `with` statement."""
 
     def __init__(
@@ -135,14 +134,6 @@ class Journal(Generic[Entry]):
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Journal[Entry]:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let go of the file, and of its lock."""

@@ -33,7 +33,7 @@ import psutil
 
 from weirlab._core import version
 from weirlab.documents import section, typed
-from weirlab.errors import InputError, WeirlabError
+from weirlab.errors import InputError, Interrupted, WeirlabError
 from weirlab.files import whole
 from weirlab.interruptions import claiming
 from weirlab.working import left_over
@@ -161,6 +161,13 @@ class Manifest:
             ended = (*self.sittings[:-1], self.sittings[-1].ended())
             return replace(self, status=status, remark=remark, sittings=ended)
         return replace(self, status=status, remark=remark, provenance=self.provenance.ended())
+
+    def failed(self, directory: Path, error: BaseException) -> None:
+        """Note that the work in `directory` was ended by an error; where that cannot be written, as on a full
+        disk, what went wrong first is what is reported."""
+        stopped = isinstance(error, KeyboardInterrupt | Interrupted)
+        with suppress(WeirlabError):
+            self.ended("interrupted" if stopped else "failed", str(error)).write(directory)
 
     def begun_in(self, directory: Path) -> Manifest:
         """This one; or, where the work in `directory` goes on, the one that is there with a further

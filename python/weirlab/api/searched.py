@@ -6,7 +6,7 @@ One file: a search and a study of searches share how they begin, go on and end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ import polars as pl
 
 from weirlab.api.kept import AnyScenario, place_for, scenario_of
 from weirlab.api.result import Result, Shelf
-from weirlab.errors import InputError, WeirlabError
+from weirlab.errors import InputError
 from weirlab.files import Scratch
 from weirlab.results import Manifest, Provenance, Status, claimed_directory, write_json
 from weirlab.runs import save_scenario
@@ -397,8 +397,7 @@ def _search(
         manifest.ended(endings.get(found.ending, "interrupted"), found.message).write(directory)
     except BaseException as error:
         if begun:
-            with suppress(WeirlabError):  # on a full disk, what went wrong first is what is reported
-                manifest.ended("failed", str(error)).write(directory)
+            manifest.failed(directory, error)
             error.add_note(f"the trials are kept; continue with:  weir search --resume {directory}")
         raise
     finally:
@@ -458,8 +457,7 @@ def _searches(
             )
             manifest.ended(status, ", ".join(failed)).write(directory)
         except BaseException as error:
-            with suppress(WeirlabError):  # on a full disk, what went wrong first is what is reported
-                manifest.ended("failed", str(error)).write(directory)
+            manifest.failed(directory, error)
             raise
     return SearchesResult(found, scenario, directory, kept)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -18,10 +17,10 @@ from weirlab.campaigns.planned import CampaignPlan
 from weirlab.campaigns.real import RealHosts
 from weirlab.campaigns.simulated import measure_simulated
 from weirlab.documents import section
-from weirlab.errors import InputError, Interrupted, TestbedError, WeirlabError
+from weirlab.errors import InputError, Interrupted, TestbedError
 from weirlab.execution import Executor, carry
 from weirlab.journal import Journal, JournalKind, read_journal
-from weirlab.results import Manifest, Provenance, Status, write_json
+from weirlab.results import Manifest, Provenance, write_json
 from weirlab.runs import save_scenario
 from weirlab.scenario import Scenario, load
 from weirlab.scenario.file.moving import movable
@@ -189,9 +188,7 @@ def run_campaign(
                 log.append(asdict(entry))
                 kept[place] = entry
         except BaseException as error:
-            status: Status = "interrupted" if isinstance(error, KeyboardInterrupt | Interrupted) else "failed"
-            with suppress(WeirlabError):
-                manifest.ended(status, str(error)).write(directory)
+            manifest.failed(directory, error)
             if isinstance(error, KeyboardInterrupt):
                 done = f"{sum(place in kept for place in places)} of {len(places)} measurements"
                 raise Interrupted(f"interrupted after {done}; they are kept") from None

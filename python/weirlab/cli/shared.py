@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weirlab.cli.completion import complete_scenario
-from weirlab.cli.tables import say, show
+from weirlab.cli.tables import columns_of, say, show
 from weirlab.errors import InputError, UnitError
 
 if TYPE_CHECKING:
@@ -199,13 +199,7 @@ def wrapped(text: str) -> str:
 
 def stderr_width() -> int | None:
     """Columns of stderr; None where nobody says."""
-    reported = os.environ.get("COLUMNS", "")
-    if reported.isdecimal() and int(reported) > 0:
-        return int(reported)
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or None
-    except (OSError, ValueError):
-        return None
+    return columns_of(sys.stderr)
 
 
 def tell_timeline(timeline: Timeline, file: Path) -> None:

@@ -148,13 +148,18 @@ def say(text: str, style: str = "", *, lead: str = "", lead_style: str = "") -> 
 
 def width() -> int:
     """Columns that a line may have."""
+    return columns_of(sys.stdout) or PIPE_WIDTH
+
+
+def columns_of(stream: TextIO) -> int | None:
+    """Columns of a stream; None where nobody says."""
     reported = os.environ.get("COLUMNS", "")
     if reported.isdecimal() and int(reported) > 0:
         return int(reported)
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or PIPE_WIDTH
+        return os.get_terminal_size(stream.fileno()).columns or None
     except (OSError, ValueError):
-        return PIPE_WIDTH
+        return None
 
 
 def _as_shown(text: str) -> str:

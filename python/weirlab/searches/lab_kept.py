@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
-from types import TracebackType
 
 from typing_extensions import TypedDict
 
 import weirlab
 from weirlab.documents import typed
+from weirlab.files import Closing
 from weirlab.journal import Journal, JournalKind
 
 _KIND = JournalKind("weirlab_lab", 2, "log of the laboratory", "comparison")
@@ -49,7 +49,7 @@ class _Entry(TypedDict):
     goals: list[Row]
 
 
-class Searches:
+class Searches(Closing):
     """Rows of `weirlab.searches.lab.compare` by search; with a file also there, a search in each line.
 
     Use it in a `with` statement."""
@@ -70,12 +70,7 @@ class Searches:
             for rows in self._journal.entries:
                 self._take(rows)
 
-    def __enter__(self) -> Searches:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         if self._journal is not None:
             self._journal.close()
 

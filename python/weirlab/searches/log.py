@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 
 from weirlab.documents import section, typed
+from weirlab.files import Closing
 from weirlab.journal import Journal, JournalKind, read_journal
 from weirlab.testbed.base import Trial, TrialSpec
 
@@ -47,7 +47,7 @@ def read_trials(path: Path) -> list[Trial]:
     return [trial for trial in read_journal(path, _KIND, _trial_of) if trial is not None]
 
 
-class TrialLog:
+class TrialLog(Closing):
     """A trial log that is open for appending. Use it in a `with` statement."""
 
     def __init__(self, path: Path, search: Mapping[str, object], about: Mapping[str, object]) -> None:
@@ -60,12 +60,7 @@ class TrialLog:
         self.path = path
         self.trials: Sequence[Trial] = [trial for trial in self._journal.entries if trial is not None]
 
-    def __enter__(self) -> TrialLog:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._journal.close()
 
     def append(self, trial: Trial) -> None:

@@ -136,9 +136,7 @@ def run_study(
                 journal(f"{complete.status}: {study.points.height} of {study.planned} points")
         except BaseException as error:
             journal(f"ended: {error}")
-            status: Status = "interrupted" if isinstance(error, Interrupted) else "failed"
-            with suppress(WeirlabError):  # on a full disk, what went wrong first is what is reported
-                manifest.ended(status, str(error)).write(directory)
+            manifest.failed(directory, error)
             raise
     return study
 

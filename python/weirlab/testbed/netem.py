@@ -17,7 +17,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 
 from weirlab.errors import InputError, MissingCapability, TestbedError
 from weirlab.scenario.network.path import Line, PathPlan
@@ -161,9 +160,7 @@ class KernelPath(EmulatedPath):
             self._stack.close()
         return self._kernel_report
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._stack.close()
 
     def _queues(self, hop: int) -> Iterator[tuple[Namespace, str, dict[str, str], list[str]]]:

@@ -14,8 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from weirlab import _core
 from weirlab.errors import (
@@ -26,6 +25,7 @@ from weirlab.errors import (
     TrialTimeout,
     UnsupportedError,
 )
+from weirlab.files import Closing
 from weirlab.scenario.traffic.offered import mean_bytes
 from weirlab.testbed.account import Reading, frequencies
 from weirlab.testbed.base import Direction, Trial, TrialSpec
@@ -76,7 +76,7 @@ CLOCK_STEP_LIMIT_S = 50e-6
 """Delays are not reported when the real-time clock was set by more than this during a trial."""
 
 
-class NetnsTestbed:
+class NetnsTestbed(Closing):
     """Measures trials through a router. Needs root on Linux; a context manager, or call ``close``.
 
     Frames that the tester's own receiver lost, because its socket was full, passed the router but cannot be
@@ -129,14 +129,6 @@ class NetnsTestbed:
         self._placement = placement or Placement.on(sorted(os.sched_getaffinity(0)))
         self._router = _ROUTERS[router](self._placement.router)
         self._placement = replace(self._placement, router=self._router.cpu)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def placement(self) -> Placement:

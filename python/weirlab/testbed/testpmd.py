@@ -16,10 +16,9 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from weirlab.errors import MissingCapability, TestbedError
+from weirlab.files import Closing
 from weirlab.testbed.linux_router import RECEIVER, SENDER, LinuxRouter, know, mac_address
 from weirlab.testbed.namespaces import Namespace, set_sysctl, switch_off
 
@@ -34,7 +33,7 @@ _PROBE_PORT = 9
 """UDP port "discard"."""
 
 
-class TestpmdForwarder:
+class TestpmdForwarder(Closing):
     """A running ``dpdk-testpmd``; a context manager, or call ``close``."""
 
     __test__ = False
@@ -76,14 +75,6 @@ class TestpmdForwarder:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def check(self) -> None:
         """Raises TestbedError when it does not run any more."""
