@@ -22,6 +22,7 @@ from weirlab import spec as core
 from weirlab.analysis.headroom import PortsInUse, data_sent
 from weirlab.scenario import Scenario
 from weirlab.scenario.file.problems import listed
+from weirlab.scenario.network import shared_memory
 from weirlab.scenario.network.layout import Layout, layout_of
 from weirlab.scenario.resolve import translated
 
@@ -33,7 +34,7 @@ def pause_cycles(scenario: Scenario) -> list[str]:
     PAUSE or no time to run. Raises ScenarioError where the scenario is no network."""
     if scenario.network is None or scenario.run.duration is None:
         return []
-    memory = getattr(getattr(scenario.network, "switch", None), "memory", None)
+    memory = shared_memory(scenario.network)
     if scenario.buffers:
         return list(_by_class(scenario))
     if not (scenario.control is not None and scenario.control.pause) and memory is None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from weirlab.analysis.headroom import longest_frame
 from weirlab.analysis.routes import link_of
 from weirlab.scenario import Scenario
+from weirlab.scenario.network import shared_memory
 from weirlab.scenario.network.layout import layout_of
 from weirlab.scenario.resolve import translated
 from weirlab.units import Size, Span
@@ -47,7 +48,7 @@ class ShortMemory:
 def short_memories(scenario: Scenario) -> list[ShortMemory]:
     """The memory of the switches of a scenario, where it lacks room above its watermark; at most one entry,
     with the switch that lacks most. Raises ScenarioError where the scenario is no network."""
-    memory = getattr(getattr(scenario.network, "switch", None), "memory", None)
+    memory = shared_memory(scenario.network)
     longest = longest_frame(scenario)
     if memory is None or memory.pause is None or longest is None:
         return []

@@ -11,7 +11,7 @@ from weirlab.scenario.control.bcn import Bcn, BcnReactionPoint
 from weirlab.scenario.control.dcqcn import Dcqcn, DcqcnReactionPoint
 from weirlab.scenario.control.qcn import Qcn, QcnReactionPoint
 from weirlab.scenario.file.problems import listed
-from weirlab.scenario.network import marking_of
+from weirlab.scenario.network import marking_of, shared_memory
 from weirlab.scenario.network.aqm import Managed, Marking, Threshold
 from weirlab.scenario.network.layout import Layout, NoMatchError
 from weirlab.scenario.network.selecting import Fault, nodes_amiss, ports_amiss
@@ -209,7 +209,7 @@ def _out_of_reach(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
         ports, at = layout.port_ids(point.at), ("control", scheme)
         of_point = (*at, "congestion_point", "q_eq")
         yield from _never_exceeded(layout, point.q_eq, point.frame_size, ports, limits, of_point)
-        memory = getattr(getattr(scenario.network, "switch", None), "memory", None)
+        memory = shared_memory(scenario.network)
         if memory is not None and in_bytes(memory.size, memory.frame_size) <= in_bytes(
             point.q_eq, point.frame_size
         ):

@@ -16,7 +16,7 @@ from weirlab.scenario.network.classes import (
     classes_spec,
     limit_spec as limit_spec,
 )
-from weirlab.scenario.network.switching import AnyMemory
+from weirlab.scenario.network.switching import AnyMemory, SharedMemory
 from weirlab.spec import At
 from weirlab.units import Span
 
@@ -214,6 +214,11 @@ class Path(Model):
 
 
 AnyNetwork = Annotated[Graph | Star | Dumbbell | FatTree | Xgft | Path, BY_KIND]
+
+
+def shared_memory(network: AnyNetwork | None) -> SharedMemory | None:
+    """What the ports of a switch share; None where each has a queue of its own."""
+    return None if network is None or isinstance(network, Path) else network.switch.memory
 
 
 class InputOverrun(Model):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from weirlab import _core, spec as core
 from weirlab.errors import Problem, ScenarioError, UnsupportedError
-from weirlab.scenario.network import discipline_spec, limit_spec
+from weirlab.scenario.network import discipline_spec, limit_spec, shared_memory
 from weirlab.scenario.network.aqm import marking_spec
 from weirlab.scenario.network.layout import Layout, layout_of, matches, plan_network
 from weirlab.scenario.network.selecting import EntryFault
@@ -224,7 +224,7 @@ def _engine(scenario: Scenario) -> core.Engine:
 
 def _queues(scenario: Scenario, layout: Layout) -> list[core.QueueRule]:
     switch_ports = [i for i, port in enumerate(layout.ports) if port.source not in layout.hosts]
-    shared = getattr(getattr(scenario.network, "switch", None), "memory", None) is not None
+    shared = shared_memory(scenario.network) is not None
     with_buffer = {layout.nodes[node] for node in buffered(scenario, layout)}
     rules: list[core.QueueRule] = []
     for limit in (DEFAULT_LIMIT, "unlimited"):

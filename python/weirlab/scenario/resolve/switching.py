@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weirlab import spec as core
 from weirlab.errors import ScenarioError
+from weirlab.scenario.network import shared_memory
 from weirlab.scenario.network.layout import Layout, NoMatchError
 from weirlab.scenario.network.selecting import EntryFault
 from weirlab.scenario.network.switching import Adapter, MemoryPause, SharedMemory
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def resolve_switching(scenario: Scenario, layout: Layout, services: Sequence[core.Service]) -> core.Switching:
     """`switching` of the spec, with the `services` of hotspots. Raises ScenarioError."""
-    memory = getattr(getattr(scenario.network, "switch", None), "memory", None)
+    memory = shared_memory(scenario.network)
     try:
         memories = [] if memory is None else _memories(memory, layout)
         adapters, egress = _adapters(scenario, layout)
