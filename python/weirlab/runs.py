@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import polars as pl
 import psutil
@@ -27,15 +28,21 @@ from weirlab.results import Manifest, Provenance, usable_cpus, write_text
 from weirlab.scenario import Resolved, Scenario, load
 from weirlab.scenario.record import FrameRecord
 from weirlab.scenario.testbeds import Netns, Sim
-from weirlab.working import ProgressLog
 
 Progress = Callable[[int, int], None]
-"""Informed how much is done, and of how much, about every 50 ms. One with a method `news` learns what the
-first replicate of a batch has counted, too."""
+"""Informed how much is done, and of how much, about every 50 ms; see `TakesNews`, too."""
 
 _SEEDS = 2**64
 PART_ROWS = 2**18
 """Rows of series that a run keeps in memory before they leave: 20 MB or so."""
+
+
+@runtime_checkable
+class TakesNews(Protocol):
+    """Progress that also learns what the first replicate of a batch has counted."""
+
+    def news(self, replicate: int, rows: Sequence[tuple[int, ...]]) -> None:
+        """A row for each count, as `_core.simulate` reports it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,7 +300,7 @@ def _batches(
             if progress is not None:
                 progress(before * _STEPS + count * _STEPS * part // max(1, whole), many * _STEPS)
 
-        news = functools.partial(progress.news, done) if isinstance(progress, ProgressLog) else None
+        news = functools.partial(progress.news, done) if isinstance(progress, TakesNews) else None
         began = time.monotonic()
         records, captures = _simulate(scenario, seeds, threads, share, news, first=done, parts=parts)
         seconds = max(time.monotonic() - began, 1e-3)
