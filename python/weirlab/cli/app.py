@@ -211,7 +211,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
 def _options_of(
     command: Callable[..., None],
 ) -> tuple[dict[str, tuple[type, list[str]]], dict[str, inspect.Parameter]]:
-    """The parameters of a command that stand for several options, each with its class and the names of these,
+    """The parameters of a command that mean several options, each with its class and the names of these,
     which are the fields; and all options, these in the place of such a parameter."""
     groups: dict[str, tuple[type, list[str]]] = {}
     parameters: dict[str, inspect.Parameter] = {}
