@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import is_dataclass
 from importlib import import_module
 from itertools import pairwise
 from shutil import get_terminal_size
@@ -24,6 +23,7 @@ from typer.models import CommandInfo, TyperInfo
 
 from weirlab.cli.completion import what_is_asked
 from weirlab.cli.interruptions import ignore, raise_when_made
+from weirlab.cli.options import options_of
 from weirlab.cli.shared import debug, wrapped
 from weirlab.cli.tables import Format, formatted
 from weirlab.errors import InputError, Interrupted, WeirlabError
@@ -180,7 +180,7 @@ _WITHOUT_TABLES = ("report", "serve")
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose interruption is an error like any other, and that does not mind a reader who leaves.
     One that can print a JSON document prints its tables in other formats, too."""
-    groups, parameters = _options_of(command)
+    groups, parameters = options_of(command)
     has_tables = "as_json" in parameters and command.__name__ not in _WITHOUT_TABLES
 
     @functools.wraps(command)
@@ -206,22 +206,6 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     vars(guarded)["__signature__"] = inspect.Signature(list(parameters.values()))
     guarded.__annotations__ = {name: each.annotation for name, each in parameters.items()}
     return guarded
-
-
-def _options_of(
-    command: Callable[..., None],
-) -> tuple[dict[str, tuple[type, list[str]]], dict[str, inspect.Parameter]]:
-    """The parameters of a command that mean several options, each with its class and the names of these,
-    which are the fields; and all options, these in the place of such a parameter."""
-    groups: dict[str, tuple[type, list[str]]] = {}
-    parameters: dict[str, inspect.Parameter] = {}
-    for name, each in inspect.signature(command, eval_str=True).parameters.items():
-        found = {name: each}
-        if is_dataclass(each.annotation) and isinstance(each.annotation, type):
-            found = dict(inspect.signature(each.annotation, eval_str=True).parameters)
-            groups[name] = (each.annotation, list(found))
-        parameters |= {option: found[option].replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in found}
-    return groups, parameters
 
 
 def _version(value: bool) -> None:
