@@ -203,7 +203,8 @@ pub(crate) enum Due {
 /// The adapters of hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Adapters {
-    of_host: BTreeMap<u32, Adapter>,
+    /// By node; of those that have sent or received.
+    of_host: Vec<Option<Box<Adapter>>>,
 }
 
 /// The adapter of a host: its messages take turns.
@@ -224,14 +225,24 @@ struct Adapter {
 
 impl Adapters {
     fn of(&mut self, host: u32) -> &mut Adapter {
-        self.of_host.entry(host).or_insert_with(|| Adapter {
-            sending: VecDeque::new(),
-            credited: VecDeque::new(),
-            idle: VecDeque::new(),
-            credit: Time::ZERO,
-            due: Time::NEVER,
-            adaptions: BTreeMap::new(),
+        let place = host as usize;
+        if place >= self.of_host.len() {
+            self.of_host.resize_with(place + 1, || None);
+        }
+        self.of_host[place].get_or_insert_with(|| {
+            Box::new(Adapter {
+                sending: VecDeque::new(),
+                credited: VecDeque::new(),
+                idle: VecDeque::new(),
+                credit: Time::ZERO,
+                due: Time::NEVER,
+                adaptions: BTreeMap::new(),
+            })
         })
+    }
+
+    fn known(&mut self, host: u32) -> Option<&mut Adapter> {
+        self.of_host.get_mut(host as usize)?.as_deref_mut()
     }
 
     /// The message at `place` asks for something of the adapter of `host`.
@@ -269,7 +280,7 @@ impl Adapters {
         if !ends.adapts {
             return None;
         }
-        self.of_host.get_mut(&host)?.adaptions.get_mut(&ends.flow)
+        self.known(host)?.adaptions.get_mut(&ends.flow)
     }
 
     /// No credit is given at `host` before `until`.
@@ -288,7 +299,7 @@ impl Adapters {
     /// What the adapter of `host` does next, if anything.
     pub(crate) fn next(&mut self, fabric: &mut Fabric<'_>, host: u32) -> Option<Due> {
         let now = fabric.now();
-        let adapter = self.of_host.get_mut(&host)?;
+        let adapter = self.known(host)?;
         let mut later = Time::NEVER;
         if !(adapter.credited.is_empty() && adapter.idle.is_empty()) {
             if adapter.credit <= now {
