@@ -381,6 +381,18 @@ OTHERS: dict[str, tuple[dict[str, Any], ...]] = {
             "stream": {"kind": "named"},
         },
     ),
+    "detection": (
+        {"kind": "overtaken", "packets": 3},
+        {
+            "kind": "sleek",
+            "factor": 1.5,
+            "least_packets": 5,
+            "most": 1.5,
+            "target": 1.0,
+            "probe_after": 3.0,
+            "probe_again": 5.0,
+        },
+    ),
     "share": ({"kind": "dynamic", "alpha": 0.5}, {"kind": "static", "bytes": 20_000}),
 }
 """Kinds that few ready-made scenarios have, by the field where they may stand."""

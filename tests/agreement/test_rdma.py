@@ -140,6 +140,58 @@ def test_a_sprayed_permutation_ends_within_the_limit_and_one_way_each_does_not(
     assert last_us(single) > 1.5 * sprayed
 
 
+TRIM = "\n        trim: {to: 6}"
+DETECTIONS = ("timeout", "overtaken", "sleek")
+
+
+def untrimmed(flows: Path, limit: int, detection: str, size: int, seed: int) -> tuple[float, int, int, int]:
+    """An incast of 15 whose queues drop: when its last sender knows of the end [us], packets sent again,
+    timeouts, packets dropped."""
+    lines = [f"0 us,host-{sender},host-0,{size}" for sender in range(1, 16)]
+    flows.write_text("\n".join(["start,from,to,bytes", *lines]))
+    text = UET.replace("FLOWS", str(flows)).replace("RULE", "mixed").replace("CREDIT", "")
+    for old, new in [
+        ("CONTROL", "nscc, target: 1"),
+        (TRIM, ""),
+        ("limit: 178450 B", f"limit: {limit} B"),
+        ("recovery: selective", f"recovery: {{kind: selective, detection: {detection}}}"),
+        ("timeout: 200 us", "timeout: 500 us"),
+        ("seed: 13", f"seed: {seed}"),
+    ]:
+        assert old in text
+        text = text.replace(old, new)
+    records = run(loads(text)).records
+    again, timeouts = (records["messages"].get_column(name).sum() for name in ("retransmits", "timeouts"))
+    dropped = records["flows"].get_column("dropped_frames").sum()
+    return last_us(records), int(again), int(timeouts), int(dropped)
+
+
+def test_where_queues_of_five_paths_drop_sleek_hardly_waits_for_timeouts(tmp_path: Path) -> None:
+    """uet-htsim takes queues five times as long where they do not trim."""
+    flows = tmp_path / "flows.csv"
+    for seed in (1, 2, 3):
+        last, again, timeouts, dropped = untrimmed(flows, 5 * BDP, "sleek", 2_000_000, seed)
+        late, _, many, _ = untrimmed(flows, 5 * BDP, "timeout", 2_000_000, seed)
+        # As with trimming: no earlier than the busiest port can, and within the limit that uet-htsim ships.
+        assert 2451.3 < last < 2550
+        assert late > last + 200
+        # One whose second copy is lost, too, waits, and all that its message loses behind it.
+        assert many > 400
+        assert timeouts < many / 10
+        assert again < 1.1 * dropped
+
+
+def test_short_messages_of_an_incast_lose_least_time_with_sleek(tmp_path: Path) -> None:
+    took = {
+        detection: statistics.median(
+            untrimmed(tmp_path / "flows.csv", BDP, detection, 100_000, seed)[0] for seed in range(1, 6)
+        )
+        for detection in DETECTIONS
+    }
+    # 15 x 100 kB take 123 us; a timeout is 500 us.
+    assert 123 < took["sleek"] < 0.6 * took["overtaken"] < 0.6 * took["timeout"]
+
+
 def p95_kb(records: Records) -> float:
     """Of the queue, looked at each microsecond."""
     return float(records["intervals"].get_column("queue_bytes").quantile(0.95, "nearest")) / 1e3  # type: ignore[arg-type]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import polars as pl
 import pytest
 
@@ -283,6 +285,7 @@ def test_messages_over_tcp_do_not_stand_beside_rate_limiters_of_hosts():
     assert any("messages do not stand beside rate limiters of hosts" in problem for problem in found), found
 
 
+SLEEK = "{kind: selective, detection: sleek}"
 RDMA = "transport: {kind: rdma, congestion_control: {kind: KIND}MORE}"
 
 
@@ -299,6 +302,15 @@ RDMA = "transport: {kind: rdma, congestion_control: {kind: KIND}MORE}"
         ("hpcc", ", initial_window: 40 kB", "initial_window", "leave this out (got '40 kB')"),
         ("dcqcn-sender", ", round_trip: 9 us", "round_trip", "'dcqcn-sender' assumes none"),
         ("nscc", ", telemetry: 60 B", "telemetry", "'nscc' reads none"),
+        ("line-rate", f", recovery: {SLEEK}", "recovery.detection", "follows the window"),
+        ("nscc", f", timeout: 36 us, round_trip: 12 us, recovery: {SLEEK}", "timeout", "before a probe"),
+        (
+            "nscc",
+            f", recovery: {SLEEK.replace('sleek', '{kind: sleek, most: 0}')}",
+            "recovery.detection",
+            "0",
+        ),
+        ("nscc", ", recovery: {kind: go-back-n, detection: sleek}", "recovery", "detection: unknown field"),
     ],
 )
 def test_faults_of_numbered_packets_are_reported_at_their_place(kind, more, place, says):
@@ -352,6 +364,14 @@ def test_a_field_that_a_congestion_control_takes_changes_its_run_and_others_are_
         run(each).records["messages"].get_column("acknowledged_ps").to_list() for each in (plain, changed)
     ]
     assert ended[0] != ended[1]
+
+
+def test_sleek_reckons_with_the_round_trip_that_is_given():
+    text = HEAD + ENDS + "    pattern: {kind: uniform}\n    " + SOURCE + "\n    "
+    more = f", window: 90 kB, round_trip: 12 us, recovery: {SLEEK}"
+    text += RDMA.replace("KIND", "dcqcn-sender").replace("MORE", more) + "\nrun: {duration: 2 ms}\n"
+    (traffic,) = json.loads(resolve(loads(text)).spec_json)["traffic"]
+    assert traffic["messages"]["rdma"]["round_trip_ps"] == 12_000_000
 
 
 def test_controllers_of_packets_do_not_go_over_tcp():

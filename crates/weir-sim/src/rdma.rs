@@ -131,6 +131,7 @@ impl RdmaEnds {
         if let Some(packet) = self.sender.poll_transmit(fabric.now(), active) {
             let size = match packet.kind {
                 PacketKind::Data => self.header + self.sender.data_of(packet.number),
+                PacketKind::Probe => self.header,
                 _ => self.answer,
             };
             fabric.send_loaded(self.flow, size, Lane::Data, Body::Rdma(packet));

@@ -1412,6 +1412,42 @@ class LoadedPath(Part):
     """TCP connections that carry as much as they can."""
 
 
+class LossDetectionTimeout(Part):
+    """Nothing."""
+
+    kind: Literal["timeout"] = "timeout"
+
+
+class LossDetectionOvertaken(Part):
+    """A packet has arrived that was sent behind it."""
+
+    kind: Literal["overtaken"] = "overtaken"
+    packets: int
+    """So many behind it, or more."""
+
+
+class LossDetectionSleek(Part):
+    """See `Sleek`."""
+
+    kind: Literal["sleek"] = "sleek"
+    factor: float
+    """Something is lost when so many packets have arrived behind a gap, as a multiple of the window."""
+    least_packets: int
+    """At least so many of them."""
+    most: float
+    """At most so many, as a multiple of what the empty path holds."""
+    target: float
+    """Something is lost, too, when a probe is answered with less delay than this, as a multiple of the
+    round-trip time of the empty path.
+    """
+    probe_after: float
+    """A probe leaves so many round trips after the last answer; once all has been sent, after one and the
+    target.
+    """
+    probe_again: float
+    """The next one so many round trips after a probe."""
+
+
 class LossModelNone(Part):
     """No frame is."""
 
@@ -1980,6 +2016,8 @@ class RdmaConfig(Part):
     """What sets window and rate."""
     recovery: PacketRecovery
     """What is sent again."""
+    detection: LossDetection
+    """How losses are found; with `selective`."""
     answer_bytes: int
     """Frames of answers, telemetry not counted."""
     answer_every_bytes: int
@@ -2002,10 +2040,6 @@ class RdmaConfig(Part):
     """
     paths: PathChoice | None
     """How the sender chooses among ways; null: all packets of a message take one."""
-    reordering_packets: int | None
-    """With `selective`: a packet is lost when one has arrived that was sent so many packets behind it;
-    null: only when its header says so, or by time.
-    """
     round_trip_ps: int | None
     """Round-trip time of the empty path that congestion controls reckon with; null: that of the sender and
     its receiver.
@@ -2519,6 +2553,12 @@ Limit = LimitBytes | LimitFrames | Literal["unlimited"]
 
 Load = LoadEndless | LoadTransfer | LoadWrites
 """What an application writes."""
+
+
+LossDetection = LossDetectionTimeout | LossDetectionOvertaken | LossDetectionSleek
+"""What tells a sender with `Recovery::Selective` that a packet is lost, besides its header and the
+timeout.
+"""
 
 
 LossMarking = Literal["count", "fack", "rack-tlp"]

@@ -82,6 +82,8 @@ pub trait Settings: Sized {
     const TIMES_SEGMENTS: bool = false;
     /// Whether it sees each packet by itself, as [`Needs::packets`] says.
     const PACKETS: bool = false;
+    /// Whether it bounds what is in flight.
+    const WINDOW: bool = true;
     /// Whether it reads what ports write into packets, as [`Needs::telemetry`] says.
     const TELEMETRY: bool = false;
     /// How the receiver is to report marks, unless a scenario says so.

@@ -66,6 +66,7 @@ impl Default for DcqcnConfig {
 impl Settings for DcqcnConfig {
     type Control = Dcqcn;
     const PACKETS: bool = true;
+    const WINDOW: bool = false;
 
     fn preset() -> Option<DcqcnConfig> {
         Some(DcqcnConfig::default())

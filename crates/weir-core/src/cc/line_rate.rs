@@ -14,6 +14,7 @@ pub struct LineRateConfig {}
 impl Settings for LineRateConfig {
     type Control = LineRate;
     const PACKETS: bool = true;
+    const WINDOW: bool = false;
 
     fn preset() -> Option<LineRateConfig> {
         Some(LineRateConfig {})

@@ -100,6 +100,14 @@ macro_rules! controllers {
                 }
             }
 
+            /// Whether it bounds what is in flight.
+            pub(crate) fn has_window(&self) -> bool {
+                match self {
+                    $(Config::$kind(_) => <$settings as Settings>::WINDOW,)+
+                    Config::Custom(_) => true,
+                }
+            }
+
             /// Whether it reads what ports write into packets.
             pub fn reads_telemetry(&self) -> bool {
                 match self {

@@ -7,24 +7,28 @@
 //!
 //! Congestion controls are those of [`crate::cc`]; some are told of each packet by itself.
 //!
-//! Reading order: this file (settings), `packet`, `sender` and `window` (what is in flight), `receiver`, `adaption` (how much credit it
-//! gives), `paths` (which way a packet takes).
+//! Reading order: this file (settings), `packet`, `sender` and `window` (what is in flight), `detection` and `sleek` (what is lost), `receiver`,
+//! `adaption` (how much credit it gives), `paths` (which way a packet takes).
 
 mod adaption;
+mod detection;
 mod packet;
 mod paths;
 mod receiver;
 mod sender;
+mod sleek;
 mod window;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::adaption::Adaption;
+pub use self::detection::Detection;
 pub use self::packet::{Packet, PacketKind};
 pub use self::paths::Paths;
 pub use self::receiver::{Demand, Receiver};
 pub use self::sender::{Counters, Sender};
+pub use self::sleek::{Known, Sleek, SleekConfig};
 use crate::cc;
 use crate::error::SpecError;
 use crate::spec::classes::CLASSES;
@@ -41,8 +45,8 @@ pub struct Config {
     pub congestion_control: cc::Config,
     /// What is sent again.
     pub recovery: Recovery,
-    /// With `selective`: a packet is lost when one has arrived that was sent so many packets behind it; null: only when its header says so, or by time.
-    pub reordering_packets: Option<u32>,
+    /// How losses are found; with `selective`.
+    pub detection: Detection,
     /// Frames of answers, telemetry not counted.
     pub answer_bytes: Bytes,
     /// Data after which the receiver answers; 0: each packet. It answers at once what is first, marked, cut, doubled or asked for.
@@ -71,7 +75,7 @@ impl Default for Config {
         Config {
             congestion_control: cc::Config::LineRate(cc::LineRateConfig {}),
             recovery: Recovery::GoBackN,
-            reordering_packets: None,
+            detection: Detection::Timeout {},
             answer_bytes: Bytes::new(64),
             answer_every_bytes: Bytes::ZERO,
             control_class: 0,
@@ -215,12 +219,37 @@ impl Config {
                 "packets of several ways, and those that are asked for one by one, come out of order: 'selective'";
             return Err(SpecError::new(at, message));
         }
+        self.check_detection()?;
         if let Some(PathChoice { values, .. }) = self.paths
             && !(values.is_power_of_two() && (2..=1 << 15).contains(&values))
         {
             return Err(SpecError::new("/paths/values", format!("a power of two from 2 to 32768 (got {values})")));
         }
         self.credit.map_or(Ok(()), |credit| credit.check().map_err(|error| error.under("/credit")))
+    }
+
+    fn check_detection(&self) -> Result<(), SpecError> {
+        self.detection.check().map_err(|error| error.under("/detection"))?;
+        if self.recovery != Recovery::Selective && self.detection != (Detection::Timeout {}) {
+            let message = "a receiver that drops what comes out of order reports each gap: 'selective', or 'timeout'";
+            return Err(SpecError::new("/detection", message));
+        }
+        let Detection::Sleek(sleek) = self.detection else { return Ok(()) };
+        if self.window_bytes.is_none() && !self.congestion_control.has_window() {
+            let message =
+                "sleek follows the window, and this congestion control has none: 'window', or one such as nscc";
+            return Err(SpecError::new("/detection", message));
+        }
+        if let Some(round_trip) = self.round_trip_ps
+            && self.timeout_ps.ps() as f64 <= sleek.probe_after * round_trip.ps() as f64
+        {
+            let message = format!(
+                "longer than the silence before a probe of sleek, {} round trips of {round_trip} (got {})",
+                sleek.probe_after, self.timeout_ps
+            );
+            return Err(SpecError::new("/timeout_ps", message));
+        }
+        Ok(())
     }
 }
 

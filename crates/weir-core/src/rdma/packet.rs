@@ -5,7 +5,7 @@ use crate::units::Time;
 /// A packet, without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Data: its number, from 0. Answers: the number of the packet that they answer.
+    /// Data: its number, from 0. Probes: the first that is not known to have arrived. Answers: the number of the packet that they answer.
     pub number: u64,
     /// Answers: the first packet that has not arrived.
     pub next: u64,
@@ -24,7 +24,7 @@ pub struct Packet {
     pub class: u8,
     /// Whether a queue marked it; an answer takes it back.
     pub marked: bool,
-    /// Whether marks of queues are possible, because it is data.
+    /// Whether marks of queues are possible, because it is data or in its class.
     pub is_capable: bool,
     /// Whether its sender asks for an answer at once.
     pub asks: bool,
@@ -41,8 +41,12 @@ pub enum PacketKind {
     Header,
     /// A sender that has data and no credit asks for some.
     Request,
+    /// A sender asks what has arrived: no data, in the class of data.
+    Probe,
     /// It has arrived, and what `next` and `arrived` say.
     Arrived,
+    /// What `next` and `arrived` say, to a probe.
+    Probed,
     /// Its header has arrived.
     Cut,
     /// It came out of order: the sender goes back to `next`.
@@ -54,7 +58,7 @@ pub enum PacketKind {
 impl PacketKind {
     /// Whether it goes from the sender to the receiver.
     pub fn is_forward(self) -> bool {
-        matches!(self, PacketKind::Data | PacketKind::Header | PacketKind::Request)
+        matches!(self, PacketKind::Data | PacketKind::Header | PacketKind::Request | PacketKind::Probe)
     }
 }
 
@@ -71,7 +75,7 @@ impl Packet {
             kind,
             class,
             marked: false,
-            is_capable: kind == PacketKind::Data,
+            is_capable: matches!(kind, PacketKind::Data | PacketKind::Probe),
             asks: false,
             at_last_hop: false,
         }

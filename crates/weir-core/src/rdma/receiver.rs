@@ -103,6 +103,7 @@ impl Receiver {
             // Answers to what came last were lost.
             PacketKind::Request if self.finished.is_some() => self.answer(PacketKind::Arrived, packet),
             PacketKind::Request => self.is_due = true,
+            PacketKind::Probe => self.answer(PacketKind::Probed, packet),
             _ => {}
         }
     }

@@ -1,7 +1,9 @@
 //! The sending end of a message.
 
+use super::detection::Detector;
 use super::packet::{Packet, PacketKind};
 use super::paths::{Fate, Paths};
+use super::sleek::Known;
 use super::window::Window;
 use super::{CREDIT_UNIT, Config, Recovery};
 use crate::cc::{
@@ -17,7 +19,7 @@ const STARVED: u64 = 10;
 #[derive(Debug)]
 pub struct Sender {
     recovery: Recovery,
-    reordering: Option<u64>,
+    detector: Detector,
     packets: Packets,
     header: Bytes,
     class: u8,
@@ -30,6 +32,8 @@ pub struct Sender {
     window: Window,
     paths: Option<Paths>,
     credit: Option<Granted>,
+    /// A packet without data that goes before all others.
+    errand: Option<PacketKind>,
     /// No packet before, for the sake of the rate.
     paced: Time,
     /// When it was last known that something arrived.
@@ -64,8 +68,6 @@ struct Granted {
     /// All that it was given, and what is left: less than nothing after a packet that took more.
     given: u64,
     left: i64,
-    /// Whether it is to ask for some by a packet of its own.
-    is_pressing: bool,
 }
 
 impl Sender {
@@ -85,12 +87,11 @@ impl Sender {
             most: (credit.most * product) as u64,
             given: 0,
             left: (credit.initial * product).max(1.0) as i64,
-            is_pressing: false,
         });
         let needs = control.needs();
         Sender {
             recovery: config.recovery,
-            reordering: config.reordering_packets.map(u64::from),
+            detector: Detector::new(config.detection, path),
             packets,
             header: packets.header_bytes + config.telemetry(),
             class,
@@ -102,6 +103,7 @@ impl Sender {
             window: Window::new(bytes.count(), packets.payload_bytes.count()),
             paths,
             credit,
+            errand: None,
             paced: Time::ZERO,
             progress: Time::ZERO,
             fresh: 0,
@@ -114,11 +116,7 @@ impl Sender {
 
     /// The class of its next packet: a request for credit has that of answers.
     pub fn class(&self) -> u8 {
-        if self.is_pressing() { self.control_class } else { self.class }
-    }
-
-    fn is_pressing(&self) -> bool {
-        self.credit.is_some_and(|credit| credit.is_pressing)
+        if self.errand == Some(PacketKind::Request) { self.control_class } else { self.class }
     }
 
     /// When it knew that all had arrived.
@@ -149,7 +147,7 @@ impl Sender {
     /// When the next packet may go; [`Time::NEVER`] if something else has to happen first.
     #[inline]
     pub fn next_at(&self) -> Time {
-        if self.is_pressing() { Time::ZERO } else { self.next_data_at() }
+        if self.errand.is_some() { Time::ZERO } else { self.next_data_at() }
     }
 
     #[inline]
@@ -159,17 +157,20 @@ impl Sender {
         let window = self.control.window().count().min(self.most);
         // The rate bounds what a paced sender has beyond its window.
         let bytes = if self.control.pace() == Pace::AtOnce { bytes } else { 1 };
-        let fits = flight == 0 || flight.saturating_add(bytes) <= window;
+        let fits = flight == 0 || flight.saturating_add(bytes) <= window || self.is_repairing();
         let has_credit = self.credit.is_none_or(|credit| credit.left > 0);
         if fits && has_credit { self.paced } else { Time::NEVER }
     }
 
+    /// Whether packets are to be sent again whatever the window.
+    fn is_repairing(&self) -> bool {
+        self.detector.is_recovering() && self.window.has_lost()
+    }
+
     /// The next packet, if one may go at `now`, while so many messages of its host are `active`.
     pub fn poll_transmit(&mut self, now: Time, active: usize) -> Option<Packet> {
-        if self.credit.as_mut().is_some_and(|credit| std::mem::take(&mut credit.is_pressing)) {
-            // A sender that waits for credit asks for it.
-            let from = self.wanted(active);
-            return Some(Packet { from, sent: now, ..Packet::new(PacketKind::Request, 0, self.control_class) });
+        if let Some(kind) = self.errand.take() {
+            return Some(self.run(kind, now, active));
         }
         if self.next_data_at() > now {
             return None;
@@ -198,6 +199,16 @@ impl Sender {
         let asks = is_again || self.window.is_last() || self.next_data_at() == Time::NEVER;
         let from = self.wanted(active);
         Some(Packet { sent: now, entropy, asks, from, ..Packet::new(PacketKind::Data, number, self.class) })
+    }
+
+    /// A packet without data: a sender that waits for credit asks for it; a probe takes the way of data.
+    fn run(&mut self, kind: PacketKind, now: Time, active: usize) -> Packet {
+        let from = self.wanted(active);
+        if kind == PacketKind::Request {
+            return Packet { from, sent: now, ..Packet::new(kind, 0, self.control_class) };
+        }
+        let entropy = self.paths.as_mut().map_or(0, Paths::pick);
+        Packet { from, sent: now, entropy, ..Packet::new(kind, self.window.base(), self.class) }
     }
 
     fn full(&self) -> u64 {
@@ -252,8 +263,8 @@ impl Sender {
         if let Some(paths) = &mut self.paths {
             paths.learn(packet.entropy, fate);
         }
+        let rtt = self.round_trip(now, packet);
         let lost = self.find_lost(now, packet);
-        let rtt = now.saturating_since(packet.sent);
         self.srtt = Some(self.srtt.map_or(rtt, |srtt| Span::from_ps((7 * srtt.ps() + rtt.ps()) / 8)));
         if self.window.is_over() && self.finished.is_none() {
             self.finished = Some(now);
@@ -291,12 +302,42 @@ impl Sender {
             self.progress = now;
             return true;
         }
+        let range = match &mut self.detector {
+            Detector::Timeout => return false,
+            Detector::Overtaken(overtaken) => overtaken.find(self.window.base(), self.window.highest()),
+            Detector::Sleek(sleek) => {
+                let probed = (packet.kind == PacketKind::Probed).then(|| now.saturating_since(packet.sent));
+                if probed.is_none() && packet.kind != PacketKind::Arrived {
+                    return false;
+                }
+                let known = Known {
+                    packets: self.window.packets(),
+                    base: self.window.base(),
+                    next: self.window.next(),
+                    early: self.window.early(),
+                    is_repairing: self.window.has_lost(),
+                    window: self.control.window().count().min(self.most),
+                };
+                sleek.on_answer(now, probed, &known)
+            }
+        };
         let before = self.window.flight();
-        if let Some(behind) = self.reordering {
-            let paths = &mut self.paths;
-            self.window.lose_overtaken(behind.max(1), |entropy| learn_loss(paths, entropy));
-        }
+        let paths = &mut self.paths;
+        self.window.lose_all(range, |entropy| learn_loss(paths, entropy));
         self.window.flight() < before
+    }
+
+    /// The time from the departure of a packet until its answer. A probe is no measure of the empty path of data, because it is shorter.
+    fn round_trip(&mut self, now: Time, packet: &Packet) -> Span {
+        let rtt = now.saturating_since(packet.sent);
+        match self.detector.sleek() {
+            Some(sleek) if packet.kind == PacketKind::Probed => rtt.max(sleek.base()),
+            Some(sleek) => {
+                sleek.measure(rtt);
+                rtt
+            }
+            None => rtt,
+        }
     }
 
     /// A controller that counts windows is told as by TCP.
@@ -336,7 +377,8 @@ impl Sender {
             return Time::NEVER;
         }
         let control = if self.needs.timer { self.control.poll_timeout() } else { Time::NEVER };
-        self.expires().min(control)
+        let probe = self.detector.sleek().map_or(Time::NEVER, |sleek| sleek.poll_timeout());
+        self.expires().min(control).min(probe)
     }
 
     fn expires(&mut self) -> Time {
@@ -355,6 +397,9 @@ impl Sender {
     pub fn handle_timeout(&mut self, now: Time) {
         if self.needs.timer && self.control.poll_timeout() <= now {
             self.control.on_event(now, &SenderEvent::Timer);
+        }
+        if self.detector.sleek().is_some_and(|sleek| sleek.takes_probe(now)) {
+            self.errand = self.errand.or(Some(PacketKind::Probe));
         }
         if self.expires() > now {
             return;
@@ -378,7 +423,11 @@ impl Sender {
         }
         self.control.on_event(now, &SenderEvent::Collapse);
         let starves = self.credit.is_some() && self.next_data_at() == Time::NEVER && self.window.due().is_some();
-        self.credit.iter_mut().for_each(|credit| credit.is_pressing = starves);
+        if starves {
+            self.errand = Some(PacketKind::Request);
+        } else if self.errand == Some(PacketKind::Request) {
+            self.errand = None;
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The packets of a message from the first that is not known to have arrived on.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 
 use crate::units::Time;
 
@@ -35,9 +36,8 @@ pub(super) struct Window {
     flight: u64,
     /// Departures in order, with those that were answered since.
     departures: VecDeque<(Time, u64)>,
-    /// The last that has arrived, and the first that was not looked at for being overtaken.
+    /// The last that has arrived.
     highest: u64,
-    looked: u64,
 }
 
 impl Window {
@@ -53,7 +53,6 @@ impl Window {
             flight: 0,
             departures: VecDeque::new(),
             highest: 0,
-            looked: 0,
         }
     }
 
@@ -73,6 +72,26 @@ impl Window {
 
     pub(super) fn flight(&self) -> u64 {
         self.flight
+    }
+
+    /// The last that has arrived.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// How many there are.
+    pub(super) fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// How many have arrived behind the first that has not: all that were sent but what is in flight or lost. Only the last may be shorter.
+    pub(super) fn early(&self) -> u64 {
+        self.sent.len() as u64 - self.flight.div_ceil(self.full) - self.lost.len() as u64
+    }
+
+    /// Whether any are to be sent again.
+    pub(super) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -156,17 +175,15 @@ impl Window {
         Some(entropy)
     }
 
-    /// Packets that were overtaken by one sent `behind` or more behind them are lost; each is looked at once. Their values go to `report`.
-    pub(super) fn lose_overtaken(&mut self, behind: u64, mut report: impl FnMut(u16)) {
-        let end = (self.highest + 1).saturating_sub(behind);
-        for number in self.looked.max(self.base)..end {
+    /// Packets of these that are in flight are lost. Their values go to `report`.
+    pub(super) fn lose_all(&mut self, range: Range<u64>, mut report: impl FnMut(u16)) {
+        for number in range {
             if let Some(at) = self.of(number).map(|sent| sent.at)
                 && let Some(entropy) = self.lose(number, at)
             {
                 report(entropy);
             }
         }
-        self.looked = self.looked.max(end);
     }
 
     /// When the first departure was that nothing is known of.
@@ -192,7 +209,7 @@ impl Window {
 
     /// What was sent from `number` on was not: it will be sent again, also if it has arrived.
     pub(super) fn go_back(&mut self, number: u64) {
-        (self.base, self.flight, self.looked, self.highest) = (number, 0, 0, 0);
+        (self.base, self.flight, self.highest) = (number, 0, 0);
         self.departures.clear();
         self.sent.clear();
         self.lost.clear();

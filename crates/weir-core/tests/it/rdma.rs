@@ -1,7 +1,7 @@
 //! The two ends of a message in numbered packets, joined by hand.
 
-use weir_core::cc::{self, Controllers, Path, Setup};
-use weir_core::rdma::{Config, Credit, Demand, Packet, PacketKind, Receiver, Recovery, Sender};
+use weir_core::cc::{self, CongestionControl, Controllers, Path, Setup};
+use weir_core::rdma::{Config, Credit, Demand, Detection, Packet, PacketKind, Receiver, Recovery, Sender, SleekConfig};
 use weir_core::rng::Seed;
 use weir_core::spec::messages::Packets;
 use weir_core::units::{Bytes, Rate, Span, Time};
@@ -15,6 +15,15 @@ const PATH: Path = Path {
 
 const CREDIT: Credit =
     Credit { initial: 1.0, revokes: true, most: 1.5, packets: 4.0, share: 1.0, oversubscription: None };
+
+const SLEEK: Detection = Detection::Sleek(SleekConfig {
+    factor: 1.5,
+    least_packets: 5,
+    most: 1.5,
+    target: 1.0,
+    probe_after: 3.0,
+    probe_again: 5.0,
+});
 
 fn config(recovery: Recovery) -> Config {
     Config { recovery, timeout_ps: Span::from_us(100), ..Config::default() }
@@ -81,7 +90,7 @@ fn go_back_0_begins_the_message_anew() {
 
 #[test]
 fn selective_repeat_sends_what_was_overtaken_or_cut_and_nothing_else() {
-    let config = Config { reordering_packets: Some(2), ..config(Recovery::Selective) };
+    let config = Config { detection: Detection::Overtaken { packets: 2 }, ..config(Recovery::Selective) };
     let (mut sender, mut receiver) = ends(&config, 10);
     let mut packets = sent(&mut sender, us(0), 8);
     packets[6].cut(0, false);
@@ -132,16 +141,20 @@ fn gathered_answers_leave_nothing_out() {
 /// Data, requests, answers and credit are lost, doubled, cut and late; whatever comes first, each packet arrives and its sender knows that.
 #[test]
 fn everything_arrives_over_a_link_that_loses_doubles_and_cuts() {
-    let credits = |recovery| if recovery == Recovery::Selective { vec![None, Some(CREDIT)] } else { vec![None] };
-    for recovery in [Recovery::GoBackZero, Recovery::GoBackN, Recovery::Selective] {
-        for (credit, seed) in credits(recovery).into_iter().flat_map(|credit| (0..30).map(move |seed| (credit, seed))) {
+    let timeout = Detection::Timeout {};
+    for (recovery, detection, credit) in [
+        (Recovery::GoBackZero, timeout, None),
+        (Recovery::GoBackN, timeout, None),
+        (Recovery::Selective, timeout, None),
+        (Recovery::Selective, Detection::Overtaken { packets: 3 }, None),
+        (Recovery::Selective, Detection::Overtaken { packets: 3 }, Some(CREDIT)),
+        (Recovery::Selective, SLEEK, None),
+        (Recovery::Selective, SLEEK, Some(CREDIT)),
+    ] {
+        for seed in 0..30 {
             let mut chance = Seed::new(seed).stream("link");
-            let config = Config {
-                reordering_packets: Some(3),
-                answer_every_bytes: Bytes::new(4000 * (seed % 2)),
-                credit,
-                ..config(recovery)
-            };
+            let config =
+                Config { detection, answer_every_bytes: Bytes::new(4000 * (seed % 2)), credit, ..config(recovery) };
             let (mut sender, mut receiver) = ends(&config, if recovery == Recovery::GoBackZero { 20 } else { 200 });
             let mut now = us(0);
             for _ in 0..20_000 {
@@ -170,11 +183,14 @@ fn everything_arrives_over_a_link_that_loses_doubles_and_cuts() {
                     break;
                 }
             }
-            assert!(receiver.finished().is_some() && sender.finished().is_some(), "{recovery:?} {credit:?} {seed}");
+            assert!(
+                receiver.finished().is_some() && sender.finished().is_some(),
+                "{recovery:?} {detection:?} {credit:?} {seed}"
+            );
             assert_eq!(
                 (sender.flight(), sender.poll_timeout()),
                 (Bytes::ZERO, Time::NEVER),
-                "{recovery:?} {credit:?} {seed}"
+                "{recovery:?} {detection:?} {credit:?} {seed}"
             );
         }
     }
@@ -315,4 +331,142 @@ fn settings_that_make_no_sense_are_refused() {
     }
     assert_eq!(place(Config { control_class: 8, ..plain.clone() }), "/control_class");
     assert_eq!(place(Config { congestion_control: cc::Config::bbr(), ..plain }), "/congestion_control");
+}
+
+/// A window of 10 packets, so that 15 behind a gap tell of a loss.
+fn sleek() -> Config {
+    Config { detection: SLEEK, window_bytes: Some(Bytes::new(10_000)), ..config(Recovery::Selective) }
+}
+
+#[test]
+fn sleek_sends_again_what_a_window_and_a_half_has_passed_and_nothing_else() {
+    let (mut sender, mut receiver) = ends(&sleek(), 60);
+    let (mut numbers, mut now) = (vec![], us(0));
+    while sender.finished().is_none() {
+        let mut packets = sent(&mut sender, now, usize::MAX);
+        let is_again = |packet: &Packet| numbers.contains(&packet.number);
+        packets.retain(|packet| is_again(packet) || ![3, 7].contains(&packet.number));
+        numbers.extend([3, 7].into_iter().chain(packets.iter().map(|packet| packet.number)));
+        now += Span::from_us(10);
+        bring(&mut sender, &mut receiver, now, &packets);
+    }
+    // 10, and twice 8 while two are missing: 19 is the 15th behind 3, and 20 to 25 have left. Then both are sent again, with 8 new ones, and 24 are left.
+    assert_eq!((sender.counters().retransmits, sender.counters().timeouts), (2, 0));
+    assert_eq!(now, us(10 * (3 + 1 + 3)));
+}
+
+/// A packet is not taken for lost as long as 14 have passed it, and is with 15.
+#[test]
+fn without_losses_sleek_sends_nothing_again_as_long_as_fewer_pass_than_its_threshold() {
+    for (most, misleads) in [(14, false), (15, true)] {
+        let mut retransmits = 0;
+        for seed in 0..50 {
+            let mut chance = Seed::new(seed).stream("order");
+            // No timeouts, and no silence that is long enough for a probe.
+            let (mut sender, mut receiver) = ends(&Config { timeout_ps: Span::from_ms(100), ..sleek() }, 300);
+            let (mut under_way, mut now, mut passed): (Vec<Packet>, _, Vec<u64>) = (vec![], us(10), vec![]);
+            while sender.finished().is_none() {
+                under_way.extend(sent(&mut sender, now, usize::MAX));
+                let first = under_way.iter().map(|packet| packet.number).min().expect("something is under way");
+                passed.retain(|&number| number > first);
+                let place = if passed.len() == most {
+                    under_way.iter().position(|packet| packet.number == first).expect("it is")
+                } else {
+                    chance.below(under_way.len() as u64) as usize
+                };
+                now += Span::from_us(10);
+                let packet = under_way.swap_remove(place);
+                passed.push(packet.number);
+                bring(&mut sender, &mut receiver, now, &[packet]);
+                sender.handle_timeout(now);
+            }
+            retransmits += sender.counters().retransmits;
+        }
+        assert_eq!(retransmits > 0, misleads, "{most} pass: {retransmits}");
+    }
+}
+
+/// Losses halve the window of Reno: what is sent again goes beyond it, what is new does not.
+#[test]
+fn what_sleek_sends_again_does_not_wait_for_the_window() {
+    let config = Config {
+        congestion_control: cc::Config::reno(),
+        initial_window_bytes: Some(Bytes::new(11_000)),
+        window_bytes: Some(Bytes::new(11_000)),
+        ..sleek()
+    };
+    let (mut sender, mut receiver) = ends(&config, 200);
+    let mut first = sent(&mut sender, us(0), usize::MAX);
+    assert_eq!(first.len(), 11);
+    first.retain(|packet| !(2..6).contains(&packet.number));
+    bring(&mut sender, &mut receiver, us(10), &first);
+    // 6 to 10 are behind the gap, and 16 tell of a loss.
+    let second = sent(&mut sender, us(10), usize::MAX);
+    bring(&mut sender, &mut receiver, us(20), &second);
+    let third = sent(&mut sender, us(20), usize::MAX);
+    bring(&mut sender, &mut receiver, us(30), &third[..3]);
+    assert_eq!(numbers(&mut sender, us(30), 9), [25, 26, 27]);
+    bring(&mut sender, &mut receiver, us(30), &third[3..4]);
+    let window = sender.control().allowance().window;
+    assert!(sender.flight() + Bytes::new(1000) > window, "{} of {window} are in flight", sender.flight());
+    assert_eq!(numbers(&mut sender, us(30), 9), [2, 3, 4, 5]);
+}
+
+#[test]
+fn a_probe_finds_what_was_lost_at_the_end_long_before_the_timeout() {
+    let (mut sender, mut receiver) = ends(&sleek(), 6);
+    let packets = sent(&mut sender, us(0), 6);
+    bring(&mut sender, &mut receiver, us(10), &packets[..4]);
+    assert_eq!(sender.poll_timeout(), us(30), "one round trip and the target");
+    sender.handle_timeout(us(30));
+    let probe = sender.poll_transmit(us(30), 1).expect("it asks");
+    assert_eq!((probe.kind, probe.class, sender.poll_transmit(us(30), 1)), (PacketKind::Probe, 0, None));
+    // One that waited as long as the data may says nothing.
+    let (mut patient, mut other) = ends(&sleek(), 6);
+    let again = sent(&mut patient, us(0), 6);
+    bring(&mut patient, &mut other, us(10), &again[..4]);
+    patient.handle_timeout(us(30));
+    let late = patient.poll_transmit(us(30), 1).expect("it asks, too");
+    assert_eq!(bring(&mut patient, &mut other, us(50), &[late]), [PacketKind::Probed]);
+    assert_eq!(patient.poll_transmit(us(50), 1), None);
+
+    assert_eq!(bring(&mut sender, &mut receiver, us(40), &[probe]), [PacketKind::Probed]);
+    let again = sent(&mut sender, us(40), 9);
+    assert_eq!(again.iter().map(|packet| packet.number).collect::<Vec<u64>>(), [4, 5]);
+    bring(&mut sender, &mut receiver, us(50), &again);
+    assert_eq!((sender.finished(), sender.counters().timeouts), (Some(us(50)), 0));
+}
+
+#[test]
+fn a_probe_tells_of_arrivals_whose_answers_were_lost() {
+    let (mut sender, mut receiver) = ends(&sleek(), 6);
+    let packets = sent(&mut sender, us(0), 6);
+    bring(&mut sender, &mut receiver, us(10), &packets[..4]);
+    for packet in &packets[4..] {
+        receiver.handle(us(11), packet);
+        while receiver.poll_transmit().is_some() {}
+    }
+    sender.handle_timeout(us(30));
+    let probe = sender.poll_transmit(us(30), 1).expect("it asks");
+    bring(&mut sender, &mut receiver, us(40), &[probe]);
+    assert_eq!((sender.finished(), sender.counters().retransmits), (Some(us(40)), 0));
+}
+
+#[test]
+fn detections_that_make_no_sense_are_refused() {
+    let place = |config: Config| config.check().expect_err("it makes no sense").pointer;
+    let plain = sleek();
+    assert_eq!(plain.check(), Ok(()));
+    assert_eq!(place(Config { recovery: Recovery::GoBackN, ..plain.clone() }), "/detection");
+    assert_eq!(place(Config { window_bytes: None, ..plain.clone() }), "/detection");
+    assert_eq!(
+        Config { congestion_control: cc::Config::Nscc(cc::NsccConfig::default()), window_bytes: None, ..plain.clone() }
+            .check(),
+        Ok(())
+    );
+    assert_eq!(place(Config { detection: Detection::Overtaken { packets: 0 }, ..plain.clone() }), "/detection/packets");
+    let config = SleekConfig { factor: -1.0, ..SleekConfig::default() };
+    assert_eq!(place(Config { detection: Detection::Sleek(config), ..plain.clone() }), "/detection/factor");
+    let slow = |us| Config { round_trip_ps: Some(Span::from_us(us)), ..plain.clone() };
+    assert_eq!((slow(33).check(), place(slow(34))), (Ok(()), "/timeout_ps".to_owned()));
 }

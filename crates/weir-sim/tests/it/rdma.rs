@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use weir_core::cc;
 use weir_core::path::LossModel;
-use weir_core::rdma::{Config, Credit, PathChoice, PathRule, Recovery};
+use weir_core::rdma::{Config, Credit, Detection, PathChoice, PathRule, Recovery, SleekConfig};
 use weir_core::spec::classes::{Class, Classes, Order, Trim};
 use weir_core::spec::messages::{Arrivals, Balancing, Messages, Packets};
 use weir_core::spec::{
@@ -246,5 +246,66 @@ fn values_in_packets_spread_a_message_over_all_ways() {
     for rule in [PathRule::Oblivious, PathRule::Bitmap, PathRule::Mixed] {
         // The links of hosts, both ways; the others have about 500 frames each, or 125.
         assert_eq!(links(Some(PathChoice { rule, values: 64 })), 4, "{rule:?}");
+    }
+}
+
+const NSCC: cc::NsccConfig =
+    cc::NsccConfig { target: 1.0, most: 1.5, gamma: 0.8, gate_rounds: 3, spares_last_hop: false };
+
+fn nscc(detection: Detection) -> Config {
+    Config { congestion_control: cc::Config::Nscc(NSCC), detection, timeout_ps: Span::from_us(200), ..selective() }
+}
+
+fn sleek() -> Detection {
+    Detection::Sleek(SleekConfig::default())
+}
+
+/// When the last message was delivered, packets sent again, timeouts, frames that were dropped.
+fn summary(totals: &Totals) -> (Time, u64, u64, u64) {
+    let rows = of(totals);
+    let last = rows.iter().map(|row| row.delivered).max().expect("messages");
+    let again = rows.iter().map(|row| u64::from(row.retransmits)).sum();
+    let timeouts = rows.iter().map(|row| u64::from(row.timeouts)).sum();
+    (last, again, timeouts, totals.flows.iter().map(|flow| flow.dropped_frames).sum())
+}
+
+/// In order, three packets behind a gap and a window and a half tell the same; go-back-n sends a round trip of packets again for each loss, and a
+/// sender that waits for timeouts stands still.
+#[test]
+fn on_a_path_that_loses_sleek_sends_again_what_was_lost_and_waits_for_no_timeout() {
+    let loss = LossModel::Random { probability: 1.0 / 256.0 };
+    let found = |config: Config| {
+        let totals = run(spec(star(1, 100, 1000, loss), config, &[(0, 0, 1, 4_000_000)], Span::from_ms(40)));
+        let (last, again, timeouts, _) = summary(&totals);
+        (last, again, timeouts, totals.flows[0].dropped_frames)
+    };
+    let (last, again, timeouts, dropped) = found(nscc(sleek()));
+    assert_eq!((again, timeouts), (dropped, 0));
+    // 4000 packets and what was sent again, and two links.
+    let bound = Bytes::new(1048 * (4000 + again)) / Rate::from_gbit_per_s(100) + Span::from_us(2);
+    assert!(last >= Time::ZERO + bound && last.ps() * 100 < bound.ps() * 101, "{last} {bound}");
+    assert_eq!(found(nscc(Detection::Overtaken { packets: 3 })), (last, again, 0, dropped));
+    let (late, again_by_time, timeouts, _) = found(nscc(Detection::Timeout {}));
+    assert!(late > last + Span::from_us(100) && timeouts > 0 && again_by_time >= dropped, "{late} {timeouts}");
+    let (back, many, ..) = found(Config { recovery: Recovery::GoBackN, ..nscc(Detection::Timeout {}) });
+    assert!(back > last + Span::from_us(50) && many > 10 * again, "{back} {many}");
+}
+
+/// Nothing is lost, and each packet takes another way.
+#[test]
+fn packets_that_take_many_ways_mislead_those_who_count_to_three_and_not_sleek() {
+    let switch = weir_core::spec::SwitchSpec { latency_ps: Span::ZERO };
+    let network = Network::FatTree { k: 4, link: link(100, 1000, LossModel::None), switch };
+    let list: Vec<(u64, u32, u32, u64)> = (0..16).map(|host| (0, host, (host + 5) % 16, 2_000_000)).collect();
+    for rule in [PathRule::Oblivious, PathRule::Reps, PathRule::Mixed] {
+        let found = |detection| {
+            let paths = Some(PathChoice { rule, values: 64 });
+            summary(&run(spec(network.clone(), Config { paths, ..nscc(detection) }, &list, Span::from_ms(5))))
+        };
+        let patient = found(Detection::Timeout {});
+        assert_eq!((patient.1, patient.3), (0, 0));
+        assert_eq!(found(sleek()), patient, "{rule:?}");
+        let misled = found(Detection::Overtaken { packets: 3 });
+        assert!(misled.1 > 1000 && misled.0 > patient.0 + Span::from_us(50), "{rule:?} {misled:?}");
     }
 }

@@ -72,10 +72,16 @@ def _assumed(transport: object) -> Iterator[Fault]:
     for name, (by, instead) in _ASSUMED.items():
         if name not in fields or kind in by or (value := getattr(transport, name)) == fields[name].default:
             continue
-        # Credit is reckoned with the round trip, too.
-        if name == "round_trip" and isinstance(transport, Rdma) and transport.credit is not None:
+        # Credit and probes are reckoned with the round trip, too.
+        if name == "round_trip" and isinstance(transport, Rdma) and _reckons(transport):
             continue
         yield ("transport", name), f"'{kind}' {instead}; leave this out (got '{value}')"
+
+
+def _reckons(rdma: Rdma) -> bool:
+    """Whether anything but the congestion control assumes a round-trip time."""
+    recovery = rdma.recovery
+    return rdma.credit is not None or (recovery.kind == "selective" and recovery.detection.kind == "sleek")
 
 
 def check_traffic(scenario: Scenario, layout: Layout, *, searched: bool) -> Iterator[Fault]:

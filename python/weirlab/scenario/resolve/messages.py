@@ -56,7 +56,7 @@ from weirlab.scenario.traffic.messages import (
     Trace,
 )
 from weirlab.scenario.traffic.rapid import Rapid
-from weirlab.scenario.traffic.rdma import Rdma, Selective
+from weirlab.scenario.traffic.rdma import AnyRecovery, ByTimeout, Overtaken, Rdma, Selective, Sleek
 from weirlab.scenario.traffic.tables import flows_in, matrix_in, mean_size, published_sizes, sizes_in
 from weirlab.spec import At
 
@@ -98,7 +98,7 @@ def _rdma(traffic: Traffic, *at: str) -> core.RdmaConfig | None:
     return core.RdmaConfig(
         congestion_control=control.resolved((*at, "congestion_control")),
         recovery=recovery.kind,
-        reordering_packets=recovery.reordering if isinstance(recovery, Selective) else None,
+        detection=_detection(recovery, *at),
         answer_bytes=answers.size.bytes,
         answer_every_bytes=answers.every.bytes,
         control_class=traffic.class_ if answers.class_ is None else answers.class_,
@@ -126,9 +126,30 @@ def _rdma(traffic: Traffic, *at: str) -> core.RdmaConfig | None:
             answer_bytes=("answers", "size"),
             answer_every_bytes=("answers", "every"),
             control_class=("answers", "class"),
-            reordering_packets=("recovery", "reordering"),
+            detection=("recovery", "detection"),
         ),
     )
+
+
+def _detection(recovery: AnyRecovery, *at: str) -> core.LossDetection:
+    origin = At(*at, "recovery", "detection")
+    if not isinstance(recovery, Selective):
+        return core.LossDetectionTimeout(origin=origin)
+    match recovery.detection:
+        case ByTimeout():
+            return core.LossDetectionTimeout(origin=origin)
+        case Overtaken(packets=packets):
+            return core.LossDetectionOvertaken(packets=packets, origin=origin)
+        case Sleek() as sleek:
+            return core.LossDetectionSleek(
+                factor=sleek.factor,
+                least_packets=sleek.least,
+                most=sleek.most,
+                target=sleek.target,
+                probe_after=sleek.probe_after,
+                probe_again=sleek.probe_again,
+                origin=At(*at, "recovery", "detection", least_packets="least"),
+            )
 
 
 def _balancing(balancing: AnyBalancing, *at: str) -> core.Balancing:

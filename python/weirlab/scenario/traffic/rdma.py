@@ -24,13 +24,50 @@ class GoBackN(Model):
     kind: Literal["go-back-n"]
 
 
+class ByTimeout(Model):
+    """Nothing but `timeout` and headers that arrive without their payload."""
+
+    kind: Literal["timeout"]
+
+
+class Overtaken(Model):
+    """A packet is lost when one has arrived that was sent so many behind it, too."""
+
+    kind: Literal["overtaken"]
+    packets: Count = 3
+    """How many behind it."""
+
+
+class Sleek(Model):
+    """Packets are lost, too, when many have arrived behind the first of them, or when a probe that left
+    after a silence is answered soon (Ultra Ethernet without trimming)."""
+
+    kind: Literal["sleek"]
+    factor: Number = 1.5
+    """How many are many, as a multiple of the window."""
+    least: Count = 5
+    """At least so many."""
+    most: Number = 1.5
+    """At most so many, as a multiple of what the empty path holds."""
+    target: Number = 1
+    """A probe was answered soon with less delay than this, as a multiple of the round-trip time of the empty
+    path."""
+    probe_after: Number = 3
+    """A probe leaves so many round trips after the last answer; once all has been sent, after one and the
+    target."""
+    probe_again: Number = 5
+    """The next one so many round trips after a probe."""
+
+
+AnyDetection = Annotated[ByTimeout | Overtaken | Sleek, BY_KIND]
+
+
 class Selective(Model):
     """What is missing: the receiver keeps what comes out of order (IRN, Ultra Ethernet)."""
 
     kind: Literal["selective"]
-    reordering: Count | None = None
-    """A packet is lost when one has arrived that is so many behind it. Absent: only when its header
-    arrives without its payload, or by `timeout`."""
+    detection: AnyDetection = ByTimeout(kind="timeout")
+    """What shows that a packet is lost."""
 
 
 AnyRecovery = Annotated[GoBackN | GoBackZero | Selective, BY_KIND]
@@ -95,8 +132,8 @@ class Rdma(Model):
     """First window of `nscc`, `dctcp`, `swift`, `reno` or `cubic`; others start at their rate or with their
     greatest window. Absent: the greatest of `nscc`; what the empty path holds."""
     round_trip: PositiveSpan | None = None
-    """Round-trip time of the empty path that credit, `hpcc`, `nscc` and first windows assume. Absent: that of
-    each sender and its receiver, for a full packet and its answer."""
+    """Round-trip time of the empty path that credit, `sleek`, `hpcc`, `nscc` and first windows assume. Absent:
+    that of each sender and its receiver, for a full packet and its answer."""
     timeout: PositiveSpan = Span(500 * 10**6)
     """Time after which what was not answered is sent again."""
     telemetry: PositiveSize = Size(42)
