@@ -437,6 +437,23 @@ fn a_probe_finds_what_was_lost_at_the_end_long_before_the_timeout() {
     assert_eq!((sender.finished(), sender.counters().timeouts), (Some(us(50)), 0));
 }
 
+/// NSCC's greatest window follows the least round-trip time.
+#[test]
+fn a_probe_is_shorter_than_data_and_says_nothing_of_the_empty_path() {
+    let nscc = cc::Config::Nscc(cc::NsccConfig::default());
+    let config = Config { congestion_control: nscc, window_bytes: None, ..sleek() };
+    let (mut sender, mut receiver) = ends(&config, 6);
+    let packets = sent(&mut sender, us(0), 6);
+    bring(&mut sender, &mut receiver, us(10), &packets[..4]);
+    let window = sender.control().allowance().window;
+    // 1.5 x 10 us at 10 Gbit/s, of data.
+    assert_eq!(window, Bytes::new(17_891));
+    sender.handle_timeout(us(30));
+    let probe = sender.poll_transmit(us(30), 1).expect("it asks");
+    bring(&mut sender, &mut receiver, us(35), &[probe]);
+    assert!(sender.control().allowance().window >= window);
+}
+
 #[test]
 fn a_probe_tells_of_arrivals_whose_answers_were_lost() {
     let (mut sender, mut receiver) = ends(&sleek(), 6);
