@@ -369,7 +369,7 @@ def test_a_field_that_a_congestion_control_takes_changes_its_run_and_others_are_
 def test_sleek_reckons_with_the_round_trip_that_is_given():
     text = HEAD + ENDS + "    pattern: {kind: uniform}\n    " + SOURCE + "\n    "
     more = f", window: 90 kB, round_trip: 12 us, recovery: {SLEEK}"
-    text += RDMA.replace("KIND", "dcqcn-sender").replace("MORE", more) + "\nrun: {duration: 2 ms}\n"
+    text += RDMA.replace("KIND", "line-rate").replace("MORE", more) + "\nrun: {duration: 2 ms}\n"
     (traffic,) = json.loads(resolve(loads(text)).spec_json)["traffic"]
     assert traffic["messages"]["rdma"]["round_trip_ps"] == 12_000_000
 

@@ -132,8 +132,8 @@ class Rdma(Model):
     """First window of `nscc`, `dctcp`, `swift`, `reno` or `cubic`; others start at their rate or with their
     greatest window. Absent: the greatest of `nscc`; what the empty path holds."""
     round_trip: PositiveSpan | None = None
-    """Round-trip time of the empty path that credit, `sleek`, `hpcc`, `nscc` and first windows assume. Absent:
-    that of each sender and its receiver, for a full packet and its answer."""
+    """Round-trip time of the empty path that credit, `sleek`, `hpcc`, `nscc` and first windows assume.
+    Absent: that of each sender and its receiver, for a full packet and its answer."""
     timeout: PositiveSpan = Span(500 * 10**6)
     """Time after which what was not answered is sent again."""
     telemetry: PositiveSize = Size(42)
