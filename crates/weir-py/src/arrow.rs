@@ -346,7 +346,7 @@ pub(crate) fn schemas_to_python<'py>(py: Python<'py>, tables: &[Table]) -> PyRes
         let columns = PyList::empty(py);
         for column in &table.columns {
             let entry = PyDict::new(py);
-            entry.set_item("name", column.name)?;
+            entry.set_item("name", &*column.name)?;
             entry.set_item("type", kind(&column.values))?;
             entry.set_item("nullable", column.is_nullable())?;
             entry.set_item("unit", column.unit())?;

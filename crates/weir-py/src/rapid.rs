@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use weir_core::rapid::{Outcome, ProbeState, tables};
+use weir_core::columns::{Named, Table};
+use weir_core::rapid::{Outcome, ProbeState};
 use weir_core::tcp::Config;
 use weir_core::units::{Bytes, Span};
 use weir_core::{SpecError, table};
@@ -267,9 +268,9 @@ fn kept_as_dict<'py>(py: Python<'py>, kept: &Kept) -> PyResult<Bound<'py, PyDict
 
 fn tables_of<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
     let tables = vec![
-        tables::streams(&report.log.streams),
-        tables::states(&report.log.states),
-        tables::packets(&report.log.packets),
+        Table::new("probe_streams", [], report.log.streams.iter().map(|row| ([], row))),
+        Table::new("probe_states", [], report.log.states.iter().map(|row| ([], row))),
+        Table::new("probe_packets", [], report.log.packets.iter().map(|row| ([], row))),
         table!("rates", "An interval of a live transfer.": &report.intervals => |row|
             end_ps: U64 = row.end.ps(),
             acked_bytes: U64 = row.acked,

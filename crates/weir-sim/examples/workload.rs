@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use weir_core::spec::{PortProbe, Spec};
-use weir_core::units::Span;
+use weir_core::units::{Span, Time};
 use weir_sim::{Plan, Sim, Totals, workloads};
 
 fn main() -> ExitCode {
@@ -84,9 +84,9 @@ fn probe_all(spec: &mut Spec, every_ps: Span) -> Result<(), String> {
 fn json(name: &str, k: u32, totals: &Totals, cpu: &[f64]) -> String {
     let sum = |of: fn(&weir_sim::FlowTotals) -> u64| totals.flows.iter().map(of).sum::<u64>();
     let bytes: Vec<u64> = totals.connections.iter().map(|row| row.receiver.delivered_bytes).collect();
-    let mut messages: Vec<_> = totals.messages.iter().map(|row| (row.message, row.delivered.ps())).collect();
+    let mut messages: Vec<_> = totals.messages.iter().map(|row| (row.message, row.delivered)).collect();
     messages.sort_unstable();
-    let delivered: Vec<u64> = messages.into_iter().map(|(_, delivered)| delivered).collect();
+    let delivered: Vec<u64> = messages.into_iter().map(|(_, delivered)| delivered.map_or(u64::MAX, Time::ps)).collect();
     let workload = if name == "w3" { format!("w3-k{k}") } else { name.to_string() };
     format!(
         "{{\"workload\": \"{workload}\", \"packet_hops\": {}, \"events\": {}, \"generated\": {}, \"delivered\": {}, \

@@ -3,6 +3,7 @@
 //! A frame is noted when its transmission begins, with what it carries; the file is made at the end of the run. Only the
 //! headers are kept. A port that works ahead notes its frames early: they are put in order of time first.
 
+use weir_core::columns::Named;
 use weir_core::ethernet::pfc::Says;
 use weir_core::ethernet::{bcn, reaction::Feedback};
 use weir_core::queue::ClassSet;

@@ -29,8 +29,8 @@ pub(crate) struct Chain {
 struct Round {
     end: u32,
     carried: Bytes,
-    start: Time,
-    over: Time,
+    start: Option<Time>,
+    over: Option<Time>,
     /// Messages that are not delivered.
     left: u32,
 }
@@ -57,7 +57,7 @@ impl Chain {
         let round = |&(end, carried): &(u32, Bytes)| {
             let messages = tasks[begin as usize..end as usize].iter().filter(|task| task.0 != task.1);
             begin = end;
-            Round { end, carried, start: Time::NEVER, over: Time::NEVER, left: messages.count() as u32 }
+            Round { end, carried, start: None, over: None, left: messages.count() as u32 }
         };
         Some(Chain {
             waits: tasks.iter().map(|task| task.4.len() as u32).collect(),
@@ -78,7 +78,7 @@ impl Chain {
     /// The message of `task` comes.
     pub(crate) fn begin(&mut self, task: u32, now: Time) {
         if let Some(round) = self.round(task) {
-            round.start = round.start.min(now);
+            round.start.get_or_insert(now);
         }
     }
 
@@ -93,7 +93,7 @@ impl Chain {
         {
             round.left -= 1;
             if round.left == 0 {
-                round.over = now;
+                round.over = Some(now);
             }
         }
         for place in self.first[task as usize]..self.first[task as usize + 1] {

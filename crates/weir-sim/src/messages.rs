@@ -198,7 +198,7 @@ impl Messages {
         let mut tasks = Vec::new();
         for (place, at) in arrived {
             let slot = &mut self.slots[place as usize];
-            slot.row.delivered = at;
+            slot.row.delivered = Some(at);
             if slot.task != NO_TASK {
                 tasks.push((slot.group, slot.task, at));
             }
@@ -225,8 +225,8 @@ impl Messages {
                     (Told::Timer, false) => ends.1.on_timer(fabric),
                     (Told::Frame(frame), false) => ends.1.on_frame(fabric, frame),
                 };
-                if sends && slot.row.acknowledged == Time::NEVER && ends.0.acked() >= bytes {
-                    slot.row.acknowledged = fabric.now();
+                if sends && slot.row.acknowledged.is_none() && ends.0.acked() >= bytes {
+                    slot.row.acknowledged = Some(fabric.now());
                 }
                 (next, sends && ends.0.is_over(), ends.1.delivered() >= bytes, Wish::Nothing)
             }
@@ -239,8 +239,8 @@ impl Messages {
             }
         };
         let host = if sends { slot.row.from } else { slot.row.to };
-        if has_all && slot.row.delivered == Time::NEVER {
-            slot.row.delivered = fabric.now();
+        if has_all {
+            slot.row.delivered.get_or_insert(fabric.now());
         }
         let task = if has_all { std::mem::replace(&mut slot.task, NO_TASK) } else { NO_TASK };
         let group = slot.group;

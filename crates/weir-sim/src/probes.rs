@@ -4,6 +4,7 @@
 //! An interval holds what happens from its start up to, but not at, its end.
 
 use weir_core::queue::Port;
+use weir_core::row;
 use weir_core::spec;
 use weir_core::units::{Bytes, Span, Time};
 
@@ -11,25 +12,26 @@ use crate::boundaries::{Boundaries, Held, Mark};
 use crate::frames::FrameId;
 use crate::reckoning::Reckoning;
 
-/// One interval of a port: a row of the table `intervals`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PortInterval {
-    /// End of the interval, ps.
-    pub t_ps: u64,
-    /// Bytes whose transmission began.
-    pub bytes: u64,
-    /// Frames whose transmission began.
-    pub frames: u64,
-    /// Frames dropped.
-    pub drops: u64,
-    /// Bytes waiting at the end.
-    pub queue_bytes: u64,
-    /// Most bytes waiting.
-    pub queue_max_bytes: u64,
-    /// Integral of the waiting bytes over the interval, byte ps.
-    pub queue_byte_ps: u128,
-    /// Time held by PAUSE, ps.
-    pub paused_ps: u64,
+row! {
+    /// An interval of a recorded port.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct PortInterval {
+        pub t_ps: u64,
+        /// Bytes of the frames whose transmission began.
+        pub bytes: u64,
+        /// Frames whose transmission began.
+        pub frames: u64,
+        /// Frames that the queue dropped.
+        pub drops: u64,
+        /// Bytes that waited at the end of the interval.
+        pub queue_bytes: u64,
+        /// Most bytes that waited.
+        pub queue_max_bytes: u64,
+        /// Integral over the interval of the bytes that waited.
+        pub queue_byte_ps: u128,
+        /// Time held by PAUSE.
+        pub paused_ps: u64,
+    }
 }
 
 /// Writes down the intervals of ports, one after the other as they end.

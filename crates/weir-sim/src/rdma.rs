@@ -168,7 +168,7 @@ impl RdmaEnds {
     pub(crate) fn note_in(&self, row: &mut MessageRow) {
         let counters = self.sender.counters();
         let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        row.acknowledged = self.sender.finished().unwrap_or(Time::NEVER);
+        row.acknowledged = self.sender.finished();
         (row.retransmits, row.timeouts) = (narrow(counters.retransmits), narrow(counters.timeouts));
     }
 }

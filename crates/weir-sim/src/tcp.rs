@@ -310,6 +310,7 @@ impl Agent for TcpReceiver {
     fn report(&mut self, _: Time, totals: &mut Totals) {
         let row = totals.connections.last_mut().expect("the sender of the connection comes before its receiver");
         (row.receiver, row.delivered) = (self.machine.counters(), self.machine.finished());
+        row.paws_rejects = row.sender.paws_rejects + row.receiver.paws_rejects;
     }
 }
 

@@ -12,6 +12,7 @@ use weir_core::queue::{ClassCounters, Counters, Pauses};
 use weir_core::rapid::Log;
 use weir_core::tcp::{ReceiverCounters, SenderCounters};
 use weir_core::units::{Bytes, Span, Time};
+use weir_core::{named, row};
 
 use crate::probes::Intervals;
 
@@ -73,267 +74,264 @@ pub struct Totals {
     pub estimation: Vec<estimation::Log>,
 }
 
-/// What became of the frames of one flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowTotals {
-    /// Frames generated.
-    pub sent_frames: u64,
-    /// Their sizes.
-    pub sent_bytes: u64,
-    /// Frames that arrived.
-    pub delivered_frames: u64,
-    /// Their sizes.
-    pub delivered_bytes: u64,
-    /// Frames dropped.
-    pub dropped_frames: u64,
-    /// Frames in sources, queues and on links at the end.
-    pub live_frames: u64,
-    /// Sum of the delays from generation to arrival, ps.
-    pub delay_sum_ps: u128,
-    /// Least delay; none without a delivery.
-    pub delay_min: Option<Span>,
-    /// Greatest delay.
-    pub delay_max: Option<Span>,
-}
-
-/// What a port did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortTotals {
-    /// What it counted; here the time of transmission, and the frames of a host with queues of its own, up to the end of the run.
-    pub counters: Counters,
-    /// Frames lost after their transmission had begun.
-    pub lost: u64,
-    /// When frames were dropped first and last.
-    pub drop_times: Option<(Time, Time)>,
-    /// Its pauses.
-    pub pauses: Pauses,
-}
-
-/// Why frames are dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DropCause {
-    /// The queue of the port was full.
-    QueueFull,
-    /// They were lost on the link behind the port.
-    LinkLoss,
-    /// The queue of their flow's rate limiter, before the port of a host, was full.
-    LimiterFull,
-    /// The management of the queue dropped them before it was full.
-    QueueEarly,
-    /// An input before the queue lost them after the queue had been full.
-    InputOverrun,
-    /// The link behind the port was down, or went down.
-    LinkDown,
-    /// The buffer that the ports of the switch share had no room.
-    BufferFull,
-    /// The watchdog of flow control dropped them in a storm.
-    Watchdog,
-}
-
-impl DropCause {
-    /// The names of all causes; the id of a cause is its place.
-    pub const NAMES: [&str; 8] = [
-        "queue-full",
-        "link-loss",
-        "limiter-full",
-        "queue-early",
-        "input-overrun",
-        "link-down",
-        "buffer-full",
-        "watchdog",
-    ];
-
-    /// The place of its name.
-    pub fn id(self) -> u32 {
-        self as u32
+row! {
+    /// A flow: what one host sends another.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct FlowTotals {
+        /// Frames that the source handed to its host.
+        pub sent_frames: u64,
+        /// Bytes of these.
+        pub sent_bytes: u64,
+        /// Frames that arrived at their host.
+        pub delivered_frames: u64,
+        /// Bytes of these.
+        pub delivered_bytes: u64,
+        /// Frames dropped on the way, losses on links included.
+        pub dropped_frames: u64,
+        /// Frames that were under way, or waited, at the end of the run.
+        pub live_frames: u64,
+        /// Sum of the one-way delays of delivered frames.
+        pub delay_sum_ps: u128,
+        /// Least one-way delay; unknown without a delivered frame.
+        pub delay_min: Option<Span>,
+        /// Greatest one-way delay; unknown without a delivered frame.
+        pub delay_max: Option<Span>,
     }
 }
 
-/// A capture file of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CaptureFile {
-    /// Its name.
-    pub name: String,
-    /// Frames in it.
-    pub frames: u64,
-    /// Frames that it has no room for.
-    pub left_out: u64,
-    /// The file, as pcapng.
-    pub content: Vec<u8>,
+row! {
+    /// A port: the transmitter of one end of a link, with its queue.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PortTotals {
+        /// The time of transmission, and the frames of a host with queues of its own, up to the end of the run.
+        pub counters: Counters,
+        /// Frames of flows lost after their transmission had begun: on the link, or at its other end if that knew no way on.
+        pub lost: u64,
+        /// When the first one was dropped; unknown without drops.
+        pub first_drop: Option<Time>,
+        /// When the last one was dropped; unknown without drops.
+        pub last_drop: Option<Time>,
+        pub pauses: Pauses => paused,
+    }
 }
 
-/// Frames of a flow that were dropped at a port or on the link behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DropTotals {
-    /// The port.
-    pub port: u32,
-    /// The flow.
-    pub flow: u32,
-    /// Why.
-    pub cause: DropCause,
-    /// How many.
-    pub frames: u64,
+named! {
+    /// Why frames are dropped.
+    pub enum DropCause {
+        /// The queue of the port was full.
+        QueueFull = "queue-full",
+        /// They were lost on the link behind the port.
+        LinkLoss = "link-loss",
+        /// The queue of their flow's rate limiter, before the port of a host, was full.
+        LimiterFull = "limiter-full",
+        /// The management of the queue dropped them before it was full.
+        QueueEarly = "queue-early",
+        /// An input before the queue lost them after the queue had been full.
+        InputOverrun = "input-overrun",
+        /// The link behind the port was down, or went down.
+        LinkDown = "link-down",
+        /// The buffer that the ports of the switch share had no room.
+        BufferFull = "buffer-full",
+        /// The watchdog of flow control dropped them in a storm.
+        Watchdog = "watchdog",
+    }
 }
 
-/// What a queue of a class at a port did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClassTotals {
-    /// The port.
-    pub port: u32,
-    /// The traffic class.
-    pub class: u8,
-    /// What it counted.
-    pub counters: ClassCounters,
+row! {
+    /// A capture file, which is in the same directory as the tables.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct CaptureFile {
+        /// Name of the record that asks for it.
+        pub name: String,
+        /// Frames in it.
+        pub frames: u64,
+        /// Frames that it had no room for.
+        pub left_out: u64 => left_out_frames,
+        /// The file itself; not part of saved tables.
+        pub content: Vec<u8>,
+    }
 }
 
-/// Frames of a flow that the queue of a port marked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MarkTotals {
-    /// The port.
-    pub port: u32,
-    /// The flow.
-    pub flow: u32,
-    /// How many.
-    pub frames: u64,
+row! {
+    /// Frames of a flow that were dropped at a port for one cause.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct DropTotals {
+        pub port: u32,
+        pub flow: u32,
+        /// Id of the cause.
+        pub cause: DropCause,
+        /// How many.
+        pub frames: u64,
+    }
 }
 
-/// What became of a TCP connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ConnectionTotals {
-    /// The flow of its data.
-    pub flow: u32,
-    /// When it was opened.
-    pub opened: Option<Time>,
-    /// When the sender got the answer.
-    pub established: Option<Time>,
-    /// When the last byte was delivered, if the application has ended.
-    pub delivered: Option<Time>,
-    /// When the sender knew that.
-    pub acknowledged: Option<Time>,
-    /// Smoothed round-trip time at the end.
-    pub srtt: Option<Span>,
-    /// Least round-trip time.
-    pub min_rtt: Option<Span>,
-    /// Counts of the sender.
-    pub sender: SenderCounters,
-    /// Counts of the receiver.
-    pub receiver: ReceiverCounters,
+row! {
+    /// The queue of a traffic class at a port that has several.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ClassTotals {
+        pub port: u32,
+        pub class: u8,
+        pub counters: ClassCounters,
+    }
 }
 
-/// What became of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MessageRow {
-    /// Place of its group in `traffic`.
-    pub traffic: u32,
-    /// The host that sent it.
-    pub from: u32,
-    /// The host that received it.
-    pub to: u32,
-    /// Segments sent again.
-    pub retransmits: u32,
-    /// Its number among those of its group, in the order in which they came.
-    pub message: u64,
-    /// Its length.
-    pub bytes: Bytes,
-    /// When it came.
-    pub start: Time,
-    /// Time from its start until its last byte has arrived in an empty network, at best.
-    pub ideal: Span,
-    /// When its last byte was delivered; [`Time::NEVER`] if it was not.
-    pub delivered: Time,
-    /// When its sender knew that; [`Time::NEVER`] if it does not.
-    pub acknowledged: Time,
-    /// Retransmission timeouts.
-    pub timeouts: u32,
+row! {
+    /// ECN-capable frames of a flow that the queue of a port marked.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct MarkTotals {
+        pub port: u32,
+        pub flow: u32,
+        /// How many.
+        pub frames: u64,
+    }
 }
 
-/// The messages of a group, all of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MessageTotals {
-    /// Place of the group in `traffic`.
-    pub traffic: u32,
-    /// Messages that came.
-    pub arrived: u64,
-    /// Their lengths.
-    pub arrived_bytes: u64,
-    /// Messages delivered whole.
-    pub delivered: u64,
-    /// Their lengths.
-    pub delivered_bytes: u64,
-    /// Messages whose senders know that.
-    pub acknowledged: u64,
-    /// Most messages under way at a time.
-    pub most_live: u64,
-    /// Segments sent again.
-    pub retransmits: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Rows are kept of messages whose number is a multiple of this.
-    pub stride: u64,
-    /// Time from their start until the last of its tasks was over; none where one is not, or there are none.
-    pub job: Option<Span>,
+row! {
+    /// A TCP connection, from its sender's side unless said otherwise.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct ConnectionTotals {
+        /// Id of the flow of its data.
+        pub flow: u32,
+        /// When it was opened; unknown where it was not.
+        pub opened: Option<Time>,
+        /// When the handshake ended; unknown where it did not.
+        pub established: Option<Time>,
+        /// When all data of the application had been delivered; unknown where it was not.
+        pub delivered: Option<Time>,
+        /// When all of it was acknowledged; unknown where it was not.
+        pub acknowledged: Option<Time>,
+        /// Smoothed round-trip time at the end; unknown without a sample.
+        pub srtt: Option<Span>,
+        /// Least round-trip time; unknown without a sample.
+        pub min_rtt: Option<Span>,
+        /// Segments that either end refused for their old time stamp.
+        pub paws_rejects: u64,
+        pub sender: SenderCounters,
+        pub receiver: ReceiverCounters,
+    }
 }
 
-/// A round of tasks: messages that wait for each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoundTotals {
-    /// Place of its group in `traffic`.
-    pub traffic: u32,
-    /// Its place among the rounds of the group.
-    pub round: u32,
-    /// When the first of its messages came; [`Time::NEVER`] if none did.
-    pub start: Time,
-    /// When the last of its messages was delivered; [`Time::NEVER`] if one was not.
-    pub over: Time,
-    /// Data that each host has to send in it at best.
-    pub carried: Bytes,
+row! {
+    /// A message. Of many, every second, every fourth, ... has a row: see `stride` of `message_totals`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct MessageRow {
+        /// Number among the messages of its entry of traffic, in the order in which they came.
+        pub message: u64,
+        /// Id of its entry of traffic.
+        pub traffic: u32,
+        /// Id of the host that sent it.
+        pub from: u32 => from_node,
+        /// Id of the host that received it.
+        pub to: u32 => to_node,
+        /// Its length.
+        pub bytes: Bytes => size,
+        /// When it came.
+        pub start: Time,
+        /// When its last byte was delivered; unknown where it was not.
+        pub delivered: Option<Time>,
+        /// When its sender knew that; unknown where it does not.
+        pub acknowledged: Option<Time>,
+        /// Time from its start until its last byte would be delivered in an empty network, at best.
+        pub ideal: Span,
+        /// Segments sent again.
+        pub retransmits: u32,
+        /// Retransmission timeouts.
+        pub timeouts: u32,
+    }
 }
 
-/// A sender at the end of an interval: a row of the table `tcp`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ConnectionInterval {
-    /// End of the interval.
-    pub at: Time,
-    /// What may be in flight.
-    pub window: Bytes,
-    /// Where slow start ends; none before the first reduction.
-    pub threshold: Option<Bytes>,
-    /// Smoothed round-trip time, once there was a sample.
-    pub srtt: Option<Span>,
-    /// What is in flight.
-    pub flight: Bytes,
-    /// What was acknowledged in order so far.
-    pub acked: Bytes,
-    /// Segments sent again so far.
-    pub retransmits: u64,
-    /// Whether the sender repairs losses or reduces its window.
-    pub repairs: bool,
-    /// Data that the receiver has reported as marked, so far.
-    pub marked: Bytes,
-    /// The average share of marks, of a sender that keeps one.
-    pub alpha: Option<f64>,
+row! {
+    /// The messages of an entry of traffic, all of them.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct MessageTotals {
+        pub traffic: u32,
+        /// Messages that came.
+        pub arrived: u64,
+        /// Their lengths.
+        pub arrived_bytes: u64,
+        /// Messages delivered whole.
+        pub delivered: u64,
+        /// Their lengths.
+        pub delivered_bytes: u64,
+        /// Messages whose senders know that.
+        pub acknowledged: u64,
+        /// Most messages under way at a time.
+        pub most_live: u64,
+        /// Segments sent again.
+        pub retransmits: u64,
+        /// Retransmission timeouts.
+        pub timeouts: u64,
+        /// Rows of `messages` are kept of those whose number is a multiple of this.
+        pub stride: u64,
+        /// Time until the last message or computation of a job was over; unknown where one is not, and without jobs.
+        pub job: Option<Span>,
+    }
 }
 
-/// One interval of a group of traffic, or of a flow: a row of the table `deliveries` or `flow_deliveries`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// End of the interval, ps.
-    pub t_ps: u64,
-    /// Frames delivered.
-    pub frames: u64,
-    /// Bytes delivered.
-    pub bytes: u64,
+row! {
+    /// A round of messages that wait for each other: a repetition of a collective operation.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct RoundTotals {
+        pub traffic: u32,
+        /// Its place among the rounds of the entry.
+        pub round: u32,
+        /// When the first of its messages came; unknown where none did.
+        pub start: Option<Time>,
+        /// When the last of its messages was delivered; unknown where one was not.
+        pub over: Option<Time>,
+        /// Data that each host has to send in it at best.
+        pub carried: Bytes,
+    }
 }
 
-/// The bursts of a flow that arrived whole in an interval: a row of the table `burst_intervals`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BurstInterval {
-    /// End of the interval, ps.
-    pub t_ps: u64,
-    /// How many.
-    pub bursts: u64,
-    /// Sum of their delays, ps.
-    pub delay_sum_ps: u128,
+row! {
+    /// An interval of the sender of a recorded connection.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct ConnectionInterval {
+        pub at: Time => t,
+        /// Congestion window at the end of the interval.
+        pub window: Bytes,
+        /// Slow-start threshold; unknown before the first reduction.
+        pub threshold: Option<Bytes>,
+        /// Smoothed round-trip time; unknown without a sample.
+        pub srtt: Option<Span>,
+        /// Bytes in flight.
+        pub flight: Bytes,
+        /// Bytes acknowledged in order, so far.
+        pub acked: Bytes,
+        /// Segments sent again, so far.
+        pub retransmits: u64,
+        /// 1 while losses are repaired, otherwise 0.
+        pub repairs: bool,
+        /// Bytes reported as marked, so far.
+        pub marked: Bytes,
+        /// Average share of marks of DCTCP and Prague; unknown for others.
+        pub alpha: Option<f64>,
+    }
+}
+
+row! {
+    /// An interval of a recorded entry of traffic, or of a flow of it: what arrived.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Delivery {
+        pub t_ps: u64,
+        /// Frames that arrived.
+        pub frames: u64,
+        /// Their bytes.
+        pub bytes: u64,
+    }
+}
+
+row! {
+    /// Bursts of a recorded flow that arrived whole in an interval; intervals without one have no row.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct BurstInterval {
+        pub t_ps: u64,
+        /// How many.
+        pub bursts: u64,
+        /// Sum of their delays: from the generation of the first frame to the arrival of the last.
+        pub delay_sum_ps: u128,
+    }
 }
 
 impl BurstInterval {

@@ -2,6 +2,7 @@
 
 use crate::cc::slow_start::LIMIT_AFTER_TIMEOUT;
 use crate::cc::{Acked, Allowance, Cause, CongestionControl, Metrics, Needs, Pace, SenderEvent, Settings, Setup};
+use crate::columns::Named;
 use crate::error::SpecError;
 use crate::rapid::{self, LogWriter, Probing};
 use crate::units::{Bytes, Rate, Span, Time};

@@ -1,18 +1,20 @@
 //! What the streams of a fleet say together.
 
 use super::trend::{Trend, Verdict};
+use crate::named;
 
-/// What a fleet says of its rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aggregate {
-    /// It is above the available bandwidth.
-    Above,
-    /// It is below.
-    Below,
-    /// It is within the range in which that varies.
-    Grey,
-    /// Too few of its streams are usable.
-    Unusable,
+named! {
+    /// What a fleet says of its rate.
+    pub enum Aggregate {
+        /// It is above the available bandwidth.
+        Above = "above",
+        /// It is below.
+        Below = "below",
+        /// It is within the range in which that varies.
+        Grey = "grey",
+        /// Too few of its streams are usable.
+        Unusable = "unusable",
+    }
 }
 
 /// Streams of one rate.

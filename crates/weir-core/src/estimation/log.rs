@@ -1,95 +1,90 @@
 //! What a receiver writes down of its trains and measurements.
 
 use super::fleet::Aggregate;
-use super::trend::Trend;
+use super::trend::Verdict;
 use crate::units::{Rate, Time};
+use crate::{named, row};
 
-/// A measurement that has ended.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct EstimateRow {
-    /// When it began.
-    pub started: Time,
-    /// When it ended.
-    pub ended: Time,
-    /// Of what.
-    pub quantity: Quantity,
-    /// The range that was found, bit/s on the wire; twice the same where a single value was found.
-    pub low_bps: f64,
-    /// See `low_bps`.
-    pub high_bps: f64,
-    /// Why it ended.
-    pub ending: Ending,
-    /// Trains that it took.
-    pub trains: u32,
+row! {
+    /// A measurement of an estimator of bandwidth.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct EstimateRow {
+        /// Start of the measurement.
+        pub started: Time => start,
+        /// Its end.
+        pub ended: Time => t,
+        /// Id of the quantity.
+        pub quantity: Quantity,
+        /// Lower end of the range found, on the wire.
+        pub low_bps: f64,
+        /// Its upper end; the same where a single value was found.
+        pub high_bps: f64,
+        /// Id of why it ended.
+        pub ending: Ending,
+        /// Trains that it took.
+        pub trains: u32,
+    }
 }
 
-/// A train that has come to its end.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TrainRow {
-    /// Its number.
-    pub train: u32,
-    /// Number of the measurement.
-    pub measurement: u32,
-    /// When it was asked for.
-    pub asked: Time,
-    /// When its end was known.
-    pub closed: Time,
-    /// The rate that was asked for on the wire; none: back to back.
-    pub rate: Option<Rate>,
-    /// Packets that were asked for.
-    pub packets: u32,
-    /// Packets that arrived.
-    pub received: u32,
-    /// The rate at which they arrived, bit/s; none if that cannot be reported.
-    pub received_bps: Option<f64>,
-    /// Trend of its delays; none where it was not looked for, or has too few packets.
-    pub trend: Option<Trend>,
-    /// What its fleet says; none but for the last stream of one.
-    pub fleet: Option<Aggregate>,
+row! {
+    /// A train of packets that an estimator asked for.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct TrainRow {
+        /// Its number, from 0.
+        pub train: u32,
+        /// Number of the measurement, from 0.
+        pub measurement: u32,
+        /// When the receiver asked for it.
+        pub asked: Time,
+        /// When its end was known.
+        pub closed: Time,
+        /// Rate asked for on the wire; unknown for trains back to back.
+        pub rate: Option<Rate>,
+        /// Packets asked for.
+        pub packets: u32,
+        /// Packets that arrived.
+        pub received: u32,
+        /// Rate at which they arrived; unknown where that cannot be said.
+        pub received_bps: Option<f64>,
+        /// Share of the medians of the delays that exceed the one before, 0 to 1; unknown where no trend is looked for.
+        pub pct: Option<f64>,
+        /// Growth from the first median to the last over all steps up and down, -1 to 1; unknown where no trend is looked for.
+        pub pdt: Option<f64>,
+        /// Id of what the delays do.
+        pub trend: Option<Verdict>,
+        /// Id of what the fleet says; none but for its last train.
+        pub fleet: Option<Aggregate>,
+    }
 }
 
-/// What is estimated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
-    /// What others leave of the link that leaves least.
-    AvailableBandwidth,
-    /// The rate of the slowest link.
-    Capacity,
+named! {
+    /// What is estimated.
+    pub enum Quantity {
+        /// What others leave of the link that leaves least.
+        AvailableBandwidth = "available-bandwidth",
+        /// The rate of the slowest link.
+        Capacity = "capacity",
+    }
 }
 
-impl Quantity {
-    /// The names of all; the id of one is its place.
-    pub const NAMES: [&str; 2] = ["available-bandwidth", "capacity"];
-}
-
-/// Why a measurement ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// The range is as narrow as was asked.
-    Resolution,
-    /// What lies next to the grey region is: that is the range.
-    GreyRegion,
-    /// The greatest rate is not too high: the range is open above.
-    AboveMost,
-    /// The least rate is too high.
-    BelowLeast,
-    /// Too few streams could be used.
-    Unusable,
-    /// The least delay did not change any more.
-    Stable,
-    /// There were as many bulks as there may be.
-    AllBulks,
-}
-
-impl Ending {
-    /// The names of all; the id of one is its place.
-    pub const NAMES: [&str; 7] =
-        ["resolution", "grey-region", "above-most", "below-least", "unusable", "stable", "all-bulks"];
-}
-
-impl Aggregate {
-    /// The names of all; the id of one is its place.
-    pub const NAMES: [&str; 4] = ["above", "below", "grey", "unusable"];
+named! {
+    /// Why a measurement ended.
+    pub enum Ending {
+        /// The range is as narrow as was asked.
+        Resolution = "resolution",
+        /// What lies next to the grey region is: that is the range.
+        GreyRegion = "grey-region",
+        /// The greatest rate is not too high: the range is open above.
+        AboveMost = "above-most",
+        /// The least rate is too high.
+        BelowLeast = "below-least",
+        /// Too few streams could be used.
+        Unusable = "unusable",
+        /// The least delay did not change any more.
+        Stable = "stable",
+        /// There were as many bulks as there may be.
+        AllBulks = "all-bulks",
+    }
 }
 
 /// Everything that a receiver writes down.

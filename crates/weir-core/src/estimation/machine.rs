@@ -147,7 +147,9 @@ impl Estimation {
             packets: ask.packets,
             received: samples.len() as u32,
             received_bps,
-            trend: reported.trend,
+            pct: reported.trend.map(|trend| trend.pct),
+            pdt: reported.trend.map(|trend| trend.pdt),
+            trend: reported.trend.map(|trend| trend.verdict),
             fleet: reported.fleet,
         });
         self.ready = now.max(self.method.next(&self.config, asked, now, shape, &samples));

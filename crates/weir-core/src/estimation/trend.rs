@@ -1,24 +1,21 @@
 //! Whether the delays of a stream grow.
 
+use crate::named;
 use crate::rapid::Sample;
 use crate::units::Span;
 
-/// What a test, or both, say of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Its delays grow: it was faster than what is left.
-    Increasing,
-    /// They do not.
-    NoTrend,
-    /// The tests do not show, or contradict each other.
-    Unclear,
-    /// There are too few packets.
-    Discarded,
-}
-
-impl Verdict {
-    /// The names of all verdicts; the id of one is its place.
-    pub const NAMES: [&str; 4] = ["increasing", "no-trend", "unclear", "discarded"];
+named! {
+    /// What a test, or both, say of a stream.
+    pub enum Verdict {
+        /// Its delays grow: it was faster than what is left.
+        Increasing = "increasing",
+        /// They do not.
+        NoTrend = "no-trend",
+        /// The tests do not show, or contradict each other.
+        Unclear = "unclear",
+        /// There are too few packets.
+        Discarded = "discarded",
+    }
 }
 
 /// The trend of the delays of a stream.

@@ -2,6 +2,7 @@
 
 use super::{bcn, dcqcn, qcn};
 use crate::rng::Stream;
+use crate::row;
 use crate::spec::control::Control;
 use crate::units::{Bytes, PS_PER_S, Rate, Span, Time};
 
@@ -92,25 +93,27 @@ pub enum Allowance {
     Stopped(Time),
 }
 
-/// What a reaction point did.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Meter {
-    /// Limiters made.
-    pub made: u64,
-    /// Limiters removed.
-    pub removed: u64,
-    /// Increases by feedback.
-    pub increases: u64,
-    /// Decreases.
-    pub decreases: u64,
-    /// Stops.
-    pub stops: u64,
-    /// Time with a limiter, ps.
-    pub limited_ps: u64,
-    /// Time with the rate 0, ps.
-    pub stopped_ps: u64,
-    /// Integral of the rate over the limited time, bits.
-    pub rate_bit: f64,
+row! {
+    /// The rate limiters of a flow of a host that obeys congestion management.
+    #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    pub struct Meter {
+        /// Limiters that notifications made.
+        pub made: u64,
+        /// Limiters that were removed.
+        pub removed: u64,
+        /// Increases of a rate.
+        pub increases: u64,
+        /// Decreases of a rate.
+        pub decreases: u64,
+        /// Stops, by BCN(0,0).
+        pub stops: u64,
+        /// Time with a limiter.
+        pub limited_ps: u64,
+        /// Time in which it was stopped.
+        pub stopped_ps: u64,
+        /// Integral of the rate over the limited time.
+        pub rate_bit: f64,
+    }
 }
 
 /// The reaction point of a flow.

@@ -14,6 +14,7 @@
 //! DEVIATION: bytes count, not cells.
 
 use super::{ClassSet, SharedMemory};
+use crate::row;
 use crate::spec::buffers::{Buffer as Spec, Share};
 use crate::units::{Bytes, Time};
 
@@ -39,18 +40,19 @@ pub enum Entered {
     Dropped,
 }
 
-/// What a queue of an input counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct InputCounters {
-    /// Most bytes that it held.
-    pub max_bytes: u64,
-    /// Most bytes of its headroom that it used.
-    pub headroom_max_bytes: u64,
-    /// Frames for which there was no room.
-    pub drops: u64,
-    /// How often its sender was asked to stop.
-    pub stops: u64,
+row! {
+    /// What an input of a switch counted, of a class.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct InputCounters {
+        /// Most bytes that waited, headroom included.
+        pub max_bytes: u64,
+        /// Most bytes of headroom that were used.
+        pub headroom_max_bytes: u64,
+        /// Frames for which the buffer had no room.
+        pub drops: u64,
+        /// How often the sender was asked to stop, without repetitions.
+        pub stops: u64,
+    }
 }
 
 /// The buffer of a switch.

@@ -10,30 +10,31 @@ use super::limit::Limit;
 use super::scheduler::{ClassSet, Scheduler};
 use crate::marking::Ecn;
 use crate::rng::Stream;
+use crate::row;
 use crate::spec;
 use crate::spec::classes::{CLASSES, Order, Trim};
 use crate::units::{Bytes, Time};
 
-/// What a queue of a class counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ClassCounters {
-    /// Frames whose transmission began.
-    pub frames: u64,
-    /// Their sizes.
-    pub bytes: u64,
-    /// Frames dropped.
-    pub drops: u64,
-    /// Their sizes.
-    pub dropped_bytes: u64,
-    /// Most bytes that waited.
-    pub queue_max_bytes: u64,
-    /// Integral of the waiting bytes over time, byte ps.
-    pub queue_byte_ps: u128,
-    /// Integral of the waiting frames over time, ps.
-    pub queue_wait_ps: u128,
-    /// When it was held.
-    pub holds: Pauses,
+row! {
+    /// What a queue of a class counted.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct ClassCounters {
+        /// Frames of the class whose transmission began.
+        pub frames: u64,
+        /// Their bytes.
+        pub bytes: u64,
+        /// Frames that the queue of the class dropped.
+        pub drops: u64,
+        /// Their bytes.
+        pub dropped_bytes: u64,
+        /// Most bytes of the class that waited.
+        pub queue_max_bytes: u64,
+        /// Integral over time of the bytes that waited.
+        pub queue_byte_ps: u128,
+        /// Sum of the times that frames waited.
+        pub queue_wait_ps: u128,
+        pub holds: Pauses => held,
+    }
 }
 
 /// The queues of a port.

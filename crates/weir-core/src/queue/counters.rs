@@ -1,28 +1,34 @@
 //! What a port counts, and how.
 
+use std::slice::IterMut;
+
 use super::{AHEAD, MANAGED, Port, STORING, narrow};
+use crate::columns::{Cells, Column, Maybe, Values};
+use crate::row;
 use crate::units::{Bytes, Span, Time};
 
-/// What a port counted, first what changes while many frames wait. A transmission counts when it begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Counters {
-    /// Frames dropped.
-    pub drops: u64,
-    /// Their sizes.
-    pub dropped_bytes: u64,
-    /// Most bytes that waited, since the start or the last [`Port::restart_maximum`].
-    pub queue_max_bytes: u64,
-    /// Frames transmitted.
-    pub frames: u64,
-    /// Their sizes.
-    pub bytes: u64,
-    /// Their transmission times, ps.
-    pub busy_ps: u64,
-    /// Integral of the waiting bytes over time, byte ps.
-    pub queue_byte_ps: u128,
-    /// Integral of the waiting frames over time, ps: the sum of their waiting times.
-    pub queue_wait_ps: u128,
+row! {
+    /// What a port counted, first what changes while many frames wait. A transmission counts when it begins.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[repr(C)]
+    pub struct Counters {
+        /// Frames that its queue dropped.
+        pub drops: u64,
+        /// Their bytes.
+        pub dropped_bytes: u64,
+        /// Most bytes that waited, the frame in transmission excluded.
+        pub queue_max_bytes: u64,
+        /// Frames whose transmission began.
+        pub frames: u64,
+        /// Their bytes.
+        pub bytes: u64,
+        /// Time in transmission, framing included.
+        pub busy_ps: u64,
+        /// Integral over time of the bytes that waited.
+        pub queue_byte_ps: u128,
+        /// Sum of the times that frames waited.
+        pub queue_wait_ps: u128,
+    }
 }
 
 /// The same without the alignment of its widest fields, which a port need not have.
@@ -42,6 +48,25 @@ pub struct Pauses {
     pub longest: Span,
     /// When the last one ended, or up to when it was reported; none without a pause.
     pub last: Option<Time>,
+}
+
+impl Cells for Pauses {
+    fn columns(name: &'static str, _: &'static str, to: &mut Vec<Column>) {
+        let mut column =
+            |end: &str, about, values| to.push(Column { name: [name, end].concat().into(), about, values });
+        column("_count", "How often flow control held it.", Values::U64(Vec::new()));
+        column("_ps", "Time for which it was held.", Values::U64(Vec::new()));
+        column("_longest_ps", "The longest time without interruption that it was held.", Values::U64(Vec::new()));
+        let last = "When it was last released, or the end of the run; unknown where it never was held.";
+        column("_last_ps", last, Values::MaybeU64(Maybe::default()));
+    }
+
+    fn push(&self, to: &mut IterMut<'_, Column>) {
+        self.count.push(to);
+        self.total.push(to);
+        self.longest.push(to);
+        self.last.push(to);
+    }
 }
 
 impl Pauses {

@@ -4,100 +4,105 @@ use std::collections::VecDeque;
 use std::sync::mpsc;
 
 use crate::units::{PS_PER_S, Rate, Span, Time};
+use crate::{named, row};
 
-/// A p-stream that has come to its end.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StreamRow {
-    /// Its number, from 0 in the order of sending.
-    pub stream: u64,
-    /// When its first packet left.
-    pub started: Time,
-    /// When its last packet left.
-    pub ended: Time,
-    /// When its end was known.
-    pub closed: Time,
-    /// Packets that left.
-    pub packets: u32,
-    /// Of these, those of which the receiver reported the time of arrival.
-    pub samples: u32,
-    /// The mean rate that was asked for, and those of its first and last gap.
-    pub rate: Rate,
-    /// See `rate`.
-    pub low: Rate,
-    /// See `rate`.
-    pub high: Rate,
-    /// Why it ended.
-    pub outcome: Outcome,
-    /// Available bandwidth that was estimated, bit/s.
-    pub available_bps: Option<f64>,
-    /// First gap of the excursion, and how many it has.
-    pub excursion: Option<(u32, u32)>,
-    /// The mean rate after it.
-    pub next_rate: Rate,
-    /// Queueing delay of its last sample, above the least that was ever seen.
-    pub backlog: Option<Span>,
-    /// Gaps between its packets as they left that are within a quarter of what was asked for, or of what the link can.
-    pub fitting: u32,
-    /// Of its first eight gaps, those of packets back to back though a larger gap was asked for.
-    pub spilt: u32,
-}
-
-/// Why a stream ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Its estimate changed the rate.
-    Estimated,
-    /// Its estimate was not used: the rate had changed since it began, at the start of the connection.
-    Passed,
-    /// Too few of its packets have samples.
-    Pruned,
-    /// There was nothing to send, or no window.
-    Starved,
-    /// Losses began to be repaired.
-    Recovery,
-    /// The retransmission timer expired.
-    Timeout,
-}
-
-impl Outcome {
-    /// The names of all outcomes; the id of one is its place.
-    pub const NAMES: [&str; 6] = ["estimated", "passed", "pruned", "starved", "recovery", "timeout"];
-}
-
-/// Whether p-streams are sent: PROBE_STREAM of the kernel's log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProbeState {
-    /// They are.
-    On,
-    /// Losses are being repaired.
-    OffRecovery,
-    /// Everything is sent again after a timeout.
-    OffTimeout,
-}
-
-impl ProbeState {
-    /// The names of all states; the id of one is its place.
-    pub const NAMES: [&str; 3] = ["on", "off-recovery", "off-timeout"];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        ProbeState::NAMES[self as usize]
+row! {
+    /// A probe stream of Rapid.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct StreamRow {
+        /// Its number, from 0 in the order of sending.
+        pub stream: u64,
+        /// When its first packet left.
+        pub started: Time => t,
+        /// When its last packet left.
+        pub ended: Time => end,
+        /// When its end was known.
+        pub closed: Time,
+        /// Packets sent.
+        pub packets: u32,
+        /// Of these, those whose time of arrival the receiver reported.
+        pub samples: u32,
+        /// Mean rate asked for.
+        pub rate: Rate,
+        /// Rate of its first gap.
+        pub low: Rate => low_rate,
+        /// Rate of its last gap.
+        pub high: Rate => high_rate,
+        /// Id of why it ended.
+        pub outcome: Outcome,
+        /// Estimate of the available bandwidth; unknown where there is none.
+        pub available_bps: Option<f64>,
+        /// First gap of the excursion; unknown without one.
+        pub excursion_start: Option<u32>,
+        /// Gaps of the excursion; unknown without one.
+        pub excursion_gaps: Option<u32>,
+        /// Mean rate after it.
+        pub next_rate: Rate,
+        /// Queueing delay of its last sample, above the least ever seen; unknown without a sample.
+        pub backlog: Option<Span>,
+        /// Gaps that left within a quarter of what was asked for, or of what the link can.
+        pub fitting: u32 => fitting_gaps,
+        /// Of its first eight gaps, those of packets back to back though a larger gap was asked for.
+        pub spilt: u32 => spilt_gaps,
     }
 }
 
-/// A packet of a p-stream.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PacketRow {
-    /// Number of its stream.
-    pub stream: u64,
-    /// Its place there.
-    pub place: u32,
-    /// When it was due.
-    pub due: Time,
-    /// When it left.
-    pub left: Time,
-    /// When it arrived, by the clock of the receiver; none if nothing says.
-    pub received: Option<Time>,
+named! {
+    /// Why a stream ended.
+    pub enum Outcome {
+        /// Its estimate changed the rate.
+        Estimated = "estimated",
+        /// Its estimate was not used: the rate had changed since it began, at the start of the connection.
+        Passed = "passed",
+        /// Too few of its packets have samples.
+        Pruned = "pruned",
+        /// There was nothing to send, or no window.
+        Starved = "starved",
+        /// Losses began to be repaired.
+        Recovery = "recovery",
+        /// The retransmission timer expired.
+        Timeout = "timeout",
+    }
+}
+
+named! {
+    /// Whether p-streams are sent: PROBE_STREAM of the kernel's log.
+    pub enum ProbeState {
+        /// They are.
+        On = "on",
+        /// Losses are being repaired.
+        OffRecovery = "off-recovery",
+        /// Everything is sent again after a timeout.
+        OffTimeout = "off-timeout",
+    }
+}
+
+row! {
+    /// A packet of a recorded probe stream.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct PacketRow {
+        /// Number of the stream.
+        pub stream: u64,
+        /// Place in the stream, from 0.
+        pub place: u32 => packet,
+        /// When it was to leave.
+        pub due: Time,
+        /// When it left.
+        pub left: Time => sent,
+        /// When it arrived, by the stamp of the receiver; unknown where that is not reported.
+        pub received: Option<Time>,
+    }
+}
+
+row! {
+    /// A change of the state of a sender by Rapid.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct StateRow {
+        /// When.
+        pub at: Time => t,
+        /// Id of the state from then on.
+        pub state: ProbeState,
+    }
 }
 
 /// Everything that a sender has written down.
@@ -106,7 +111,7 @@ pub struct Log {
     /// Streams in the order in which they ended.
     pub streams: Vec<StreamRow>,
     /// Changes of the state.
-    pub states: Vec<(Time, ProbeState)>,
+    pub states: Vec<StateRow>,
     /// Packets of streams, if these are asked for.
     pub packets: Vec<PacketRow>,
 }
@@ -114,7 +119,7 @@ pub struct Log {
 #[derive(Debug)]
 enum Row {
     Stream(Box<StreamRow>),
-    State(Time, ProbeState),
+    State(StateRow),
     Packet(PacketRow),
 }
 
@@ -152,7 +157,7 @@ impl LogWriter {
     }
 
     pub(super) fn state(&self, at: Time, state: ProbeState) {
-        self.write(Row::State(at, state));
+        self.write(Row::State(StateRow { at, state }));
     }
 
     pub(super) fn packets(&self, rows: impl Iterator<Item = PacketRow>) {
@@ -189,7 +194,7 @@ impl LogReader {
         for row in self.rows.try_iter() {
             match row {
                 Row::Stream(row) => log.streams.push(*row),
-                Row::State(at, state) => log.states.push((at, state)),
+                Row::State(row) => log.states.push(row),
                 Row::Packet(row) => log.packets.push(row),
             }
         }

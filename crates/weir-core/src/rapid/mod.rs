@@ -23,7 +23,6 @@ mod noise;
 mod probing;
 mod ramp;
 mod sample;
-pub mod tables;
 mod trend;
 
 use schemars::JsonSchema;
@@ -31,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use adapter::{Adaptation, Backlog};
 pub use estimate::{Estimate, Estimator, Terms};
-pub use log::{Log, LogReader, LogWriter, Outcome, PacketRow, ProbeState, StreamRow};
+pub use log::{Log, LogReader, LogWriter, Outcome, PacketRow, ProbeState, StateRow, StreamRow};
 pub use noise::Denoising;
 pub use probing::Probing;
 pub use ramp::{Ramp, Schedule};

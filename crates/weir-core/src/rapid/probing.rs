@@ -295,6 +295,7 @@ impl Probing {
         }));
         let (low, high) = Ramp::ends(&stream.gaps, self.packet);
         let (Some(first), Some(last)) = (stream.packets.first(), stream.packets.last()) else { return };
+        let excursion = estimate.and_then(|estimate| estimate.excursion);
         let (fitting, spilt) = stream.shape(self.packet / self.config.link_bps);
         self.log.stream(StreamRow {
             stream: stream.number,
@@ -308,7 +309,8 @@ impl Probing {
             high,
             outcome,
             available_bps: estimate.map(|estimate| estimate.rate_bps.min(self.config.rate.most_bps.bps() as f64)),
-            excursion: estimate.and_then(|estimate| estimate.excursion),
+            excursion_start: excursion.map(|(start, _)| start),
+            excursion_gaps: excursion.map(|(_, gaps)| gaps),
             next_rate,
             backlog: (!stream.samples.is_empty()).then_some(stream.backlog.1),
             fitting,

@@ -268,7 +268,7 @@ impl Tcp {
         sender.mss = sender.mss.max(segment.payload.min(u32::from(self.mss[1 - from].unwrap_or(1460))));
         let (place, outstanding) = (sender.una, sender.outstanding());
         let payload = u64::from(segment.payload);
-        let counts = &mut side.counts;
+        let (counts, joined) = (&mut side.counts, &mut side.joined);
         let row = side.open.at(flows[from], now, series);
         let handshake = u64::from(segment.length() - segment.payload);
         let new_bytes = data.new_bytes.saturating_sub(handshake);
@@ -288,7 +288,7 @@ impl Tcp {
             counts.segments += segments;
             counts.retransmitted_segments += if again { segments } else { 0 };
             if full.is_none() {
-                counts.joined.take(segment.payload, again);
+                joined.take(segment.payload, again);
             }
         }
         match data.kind {

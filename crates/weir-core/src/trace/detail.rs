@@ -2,33 +2,40 @@
 
 use super::connection::{Did, Reported};
 use super::side::Kind;
+use crate::row;
 
-/// One data packet of a connection that is reported in detail.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DataRow {
-    pub(crate) t_ps: u64,
-    pub(crate) seq: u64,
-    pub(crate) payload_bytes: u32,
-    pub(crate) frame_bytes: u32,
-    pub(crate) kind: Kind,
+row! {
+    /// A packet with data of a detailed connection.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct DataRow {
+        pub(crate) t_ps: u64,
+        pub(crate) seq: u64,
+        pub(crate) payload_bytes: u32,
+        pub(crate) frame_bytes: u32,
+        pub(crate) kind: Kind,
+    }
 }
 
-/// One acknowledgment of such a connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AckRow {
-    pub(crate) t_ps: u64,
-    pub(crate) ack: u64,
-    pub(crate) edge: Option<u64>,
-    /// Whether it is a duplicate.
-    pub(crate) duplicate: bool,
+row! {
+    /// An acknowledgement of a detailed connection.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct AckRow {
+        pub(crate) t_ps: u64,
+        pub(crate) ack: u64,
+        pub(crate) edge: Option<u64>,
+        /// Whether it is a duplicate.
+        pub(crate) duplicate: bool,
+    }
 }
 
-/// A block of selective acknowledgment, with places relative to the first byte.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SackRow {
-    pub(crate) t_ps: u64,
-    pub(crate) left: u64,
-    pub(crate) right: u64,
+row! {
+    /// A block of data that an acknowledgement of a detailed connection says has arrived.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct SackRow {
+        pub(crate) t_ps: u64,
+        pub(crate) left: u64,
+        pub(crate) right: u64,
+    }
 }
 
 /// The packets of one direction.

@@ -8,6 +8,7 @@
 use super::detail::DataRow;
 use super::side::Kind;
 use super::tables::StreamOptions;
+use crate::named;
 use crate::units::PS_PER_S;
 
 /// Bytes of a frame on the wire in addition to the captured ones: preamble, check sequence, inter-packet gap.
@@ -42,25 +43,23 @@ const HEAD: usize = 8;
 const RUN: usize = 3;
 const CUT: f64 = 0.97;
 
-/// The shape of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// Gaps fall exponentially, as they were made, or down to those of the line.
-    Ramp,
-    /// Packets leave back to back.
-    Train,
-    /// A gap of several times the median.
-    Broken,
-    /// Gaps are equal, above those of the line.
-    Flat,
-    /// Something was sent again.
-    Recovery,
-    /// None of these.
-    Irregular,
+named! {
+    /// The shape of a stream.
+    pub(crate) enum Shape {
+        /// Gaps fall exponentially, as they were made, or down to those of the line.
+        Ramp = "ramp",
+        /// Packets leave back to back.
+        Train = "train",
+        /// A gap of several times the median.
+        Broken = "broken",
+        /// Gaps are equal, above those of the line.
+        Flat = "flat",
+        /// Something was sent again.
+        Recovery = "recovery",
+        /// None of these.
+        Irregular = "irregular",
+    }
 }
-
-/// The names of shapes, by number.
-pub(crate) const KINDS: [&str; 6] = ["ramp", "train", "broken", "flat", "recovery", "irregular"];
 
 /// One stream.
 #[derive(Clone, Copy, Debug)]

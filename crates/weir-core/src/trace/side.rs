@@ -13,6 +13,7 @@ use super::counts::Counts;
 use super::edges::{Edges, Room};
 use super::holes::{Hole, Holes};
 use super::ids::Ids;
+use super::joined::Joined;
 use super::losses::Missed;
 use super::pace::{Rounds, Trains};
 use super::rtt::{Echo, Echoes, Samples, Smoothed, Stamped};
@@ -20,6 +21,7 @@ use super::segment::Segment;
 use super::series::Open;
 use super::waits::Waits;
 use crate::histogram::SparseHistogram;
+use crate::named;
 use crate::units::Span;
 
 /// Most segments that are remembered until their acknowledgment.
@@ -40,18 +42,16 @@ const CLOCK_PS: u64 = 200_000_000_000;
 /// Sequence spaces begin here, so that numbers before the first one seen exist.
 const ORIGIN: u64 = 1 << 33;
 
-/// Why a data packet was sent, as far as the trace shows: the words of the table `kinds`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    New,
-    Retransmitted,
-    Reordered,
-    Duplicate,
-    Probe,
+named! {
+    /// Why a data packet was sent, as far as the trace shows.
+    pub(crate) enum Kind {
+        New = "new",
+        Retransmitted = "retransmitted",
+        Reordered = "reordered",
+        Duplicate = "duplicate",
+        Probe = "probe",
+    }
 }
-
-/// The names of kinds, by number.
-pub(crate) const KINDS: [&str; 5] = ["new", "retransmitted", "reordered", "duplicate", "probe"];
 
 /// A segment that was sent for the first time.
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +127,8 @@ pub(crate) struct Acked {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Side {
     pub(crate) counts: Counts,
+    /// Packets larger than a full one, by where their size is reported: see [`super::joined`].
+    pub(crate) joined: Joined,
     pub(crate) open: Open,
     pub(crate) first_ps: Option<u64>,
     pub(crate) last_ps: u64,

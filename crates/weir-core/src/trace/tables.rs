@@ -10,10 +10,10 @@ use super::analysis::{Analysis, Connection};
 use super::capture::{Capture, Ending, Interface, Link};
 use super::connection::CAUSES;
 use super::layers::tunnel_name;
-use super::p_streams::{self, KINDS as STREAM_KINDS, Lateness};
+use super::p_streams::{self, Lateness, Shape};
 use super::points::Point;
-use super::side::{KINDS, Side};
-use crate::columns::Table;
+use super::side::{Kind, Side};
+use crate::columns::{Named, Table};
 use crate::histogram::SparseHistogram;
 use crate::table;
 use crate::units::Rate;
@@ -191,35 +191,21 @@ impl Analysis {
                 end: U64 = row.places.1,
                 spurious: U32 = u32::from(row.spurious),
             ),
-            table!("stalls", "A time in which a flow with data to send sent nothing.": &self.log.events.stalls => |row|
-                flow: U32 = row.flow,
-                t_ps: U64 = row.start_ps,
-                length_ps: U64 = row.length_ps,
-                cause: U32 = row.cause,
+            Table::new("stalls", [], self.log.events.stalls.iter().map(|row| ([], row))),
+            Table::new(
+                "packets",
+                ["flow"],
+                found.iter().flat_map(|(flow, detail, _)| detail.data.iter().map(|row| ([*flow], row))),
             ),
-            table!("packets", "A packet with data of a detailed connection.": found.iter().flat_map(|(flow, detail, _)| detail.data.iter().map(move |row| (*flow, row)))
-                => |(flow, row)|
-                flow: U32 = flow,
-                t_ps: U64 = row.t_ps,
-                seq: U64 = row.seq,
-                payload_bytes: U32 = row.payload_bytes,
-                frame_bytes: U32 = row.frame_bytes,
-                kind: U32 = row.kind as u32,
+            Table::new(
+                "acks",
+                ["flow"],
+                found.iter().flat_map(|(flow, detail, _)| detail.acks.iter().map(|row| ([*flow], row))),
             ),
-            table!("acks", "An acknowledgement of a detailed connection.": found.iter().flat_map(|(flow, detail, _)| detail.acks.iter().map(move |row| (*flow, row)))
-                => |(flow, row)|
-                flow: U32 = flow,
-                t_ps: U64 = row.t_ps,
-                ack: U64 = row.ack,
-                edge: MaybeU64 = row.edge,
-                duplicate: U32 = u32::from(row.duplicate),
-            ),
-            table!("sacks", "A block of data that an acknowledgement of a detailed connection says has arrived.": found.iter().flat_map(|(flow, detail, _)| detail.sacks.iter().map(move |row| (*flow, row)))
-                => |(flow, row)|
-                flow: U32 = flow,
-                t_ps: U64 = row.t_ps,
-                left: U64 = row.left,
-                right: U64 = row.right,
+            Table::new(
+                "sacks",
+                ["flow"],
+                found.iter().flat_map(|(flow, detail, _)| detail.sacks.iter().map(|row| ([*flow], row))),
             ),
             table!("details", "A flow of a detailed connection.": &found => |(flow, detail, streams)|
                 flow: U32 = *flow,
@@ -249,12 +235,9 @@ impl Analysis {
                     Lateness::Late => Some(1),
                 },
             ),
-            table!("kind_names", "A kind of packet.": (0u32..).zip(KINDS) => |(id, name)| kind: U32 = id, name: Text = name.to_string()),
-            table!("cause_names", "Why a flow stalled.": (0u32..).zip(CAUSES) => |(id, name)| cause: U32 = id, name: Text = name.to_string()),
-            table!("stream_kind_names", "A kind of probe stream.": (0u32..).zip(STREAM_KINDS) => |(id, name)|
-                kind: U32 = id,
-                name: Text = name.to_string(),
-            ),
+            Table::of_names("kind_names", "A kind of packet.", "kind", Kind::NAMES),
+            Table::of_names("cause_names", "Why a flow stalled.", "cause", &CAUSES),
+            Table::of_names("stream_kind_names", "A kind of probe stream.", "kind", Shape::NAMES),
         ]
     }
 }

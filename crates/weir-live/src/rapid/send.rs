@@ -13,6 +13,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
 
 use weir_core::cc::{CongestionControl, Controllers, Pace, Setup};
+use weir_core::columns::Named;
 use weir_core::rapid::{LogReader, ProbeState};
 use weir_core::tcp::{Flags, Segment, Sender};
 use weir_core::units::{Rate, Span, Time};

@@ -51,8 +51,8 @@ impl Messages {
             bytes: message.bytes,
             start: now,
             ideal: delivery,
-            delivered: Time::NEVER,
-            acknowledged: Time::NEVER,
+            delivered: None,
+            acknowledged: None,
             retransmits: 0,
             timeouts: 0,
         };

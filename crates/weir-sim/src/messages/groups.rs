@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::units::Time;
-
 use crate::chain::Chain;
 use crate::rdma::RdmaEnds;
 use crate::tcp::{TcpReceiver, TcpSender};
@@ -59,13 +57,13 @@ impl Slot {
 impl Group {
     pub(super) fn count(&mut self, row: &MessageRow) {
         let totals = &mut self.totals;
-        if row.delivered < Time::NEVER {
+        if row.delivered.is_some() {
             totals.delivered += 1;
             totals.delivered_bytes += row.bytes.count();
         }
         totals.retransmits += u64::from(row.retransmits);
         totals.timeouts += u64::from(row.timeouts);
-        totals.acknowledged += u64::from(row.acknowledged < Time::NEVER);
+        totals.acknowledged += u64::from(row.acknowledged.is_some());
     }
 
     pub(super) fn keep(&mut self, row: MessageRow) {

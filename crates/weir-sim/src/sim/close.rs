@@ -180,7 +180,8 @@ impl<A: Agent + From<PushedSource>> Sim<'_, A> {
                     ..counters
                 },
                 lost: fabric.lost[id as usize],
-                drop_times: line.port.drop_times(),
+                first_drop: line.port.drop_times().map(|(first, _)| first),
+                last_drop: line.port.drop_times().map(|(_, last)| last),
                 pauses: line.port.pauses_until(end),
             }
         };

@@ -329,7 +329,8 @@ fn port_totals(kernel: &Kernel, port: usize) -> PortTotals {
             queue_wait_ps: u128::from(level_slots) * u128::from(slot.ps()),
         },
         lost: 0,
-        drop_times: (drops > 0).then(|| (at(first), at(last))),
+        first_drop: (drops > 0).then(|| at(first)),
+        last_drop: (drops > 0).then(|| at(last)),
         pauses: kernel.holds.pauses(link),
     }
 }

@@ -1,6 +1,6 @@
 //! Tables of names: what the ids in the others stand for.
 
-use weir_core::columns::Table;
+use weir_core::columns::{Named, Table};
 use weir_core::estimation::{Aggregate, Ending, Quantity, Verdict};
 use weir_core::rapid::{Outcome, ProbeState};
 use weir_core::table;
@@ -9,9 +9,6 @@ use super::numbered;
 use crate::control::pools;
 use crate::plan::Plan;
 use crate::totals::{ControlKind, DropCause};
-
-/// Where nothing was reported.
-const NONE: [&str; 1] = ["none"];
 
 pub(super) fn tables(plan: &Plan) -> Vec<Table> {
     let topology = &plan.topology;
@@ -27,42 +24,22 @@ pub(super) fn tables(plan: &Plan) -> Vec<Table> {
             /// Id of its entry of traffic.
             traffic: U32 = plan.flows[row.flow as usize].traffic,
         ),
-        table!("quantity_names", "What an estimator measures.": numbered(&Quantity::NAMES) => |(id, text)|
-            /// Id.
-            quantity: U32 = id,
-            /// What it is called.
-            name: Text = (*text).to_string(),
+        Table::of_names("quantity_names", "What an estimator measures.", "quantity", Quantity::NAMES),
+        Table::of_names("ending_names", "How a measurement of an estimator ended.", "ending", Ending::NAMES),
+        Table::of_names(
+            "trend_names",
+            "What the delays of a train do.",
+            "trend",
+            Verdict::NAMES.iter().chain(&["none"]),
         ),
-        table!("ending_names", "How a measurement of an estimator ended.": numbered(&Ending::NAMES) => |(id, text)|
-            /// Id.
-            ending: U32 = id,
-            /// What it is called.
-            name: Text = (*text).to_string(),
+        Table::of_names(
+            "fleet_names",
+            "What the trains of a fleet say together.",
+            "fleet",
+            Aggregate::NAMES.iter().chain(&["none"]),
         ),
-        table!("trend_names", "What the delays of a train do.": (0..).zip(Verdict::NAMES.iter().chain(&NONE)) => |(id, text)|
-            /// Id.
-            trend: U32 = id,
-            /// What it is called.
-            name: Text = (*text).to_string(),
-        ),
-        table!("fleet_names", "What the trains of a fleet say together.": (0..).zip(Aggregate::NAMES.iter().chain(&NONE)) => |(id, text)|
-            /// Id.
-            fleet: U32 = id,
-            /// What it is called.
-            name: Text = (*text).to_string(),
-        ),
-        table!("outcome_names", "What a probe stream came to.": numbered(&Outcome::NAMES) => |(id, text)|
-            /// Id.
-            outcome: U32 = id,
-            /// What it is called.
-            name: Text = (*text).to_string(),
-        ),
-        table!("state_names", "A state of a sender by Rapid.": numbered(&ProbeState::NAMES) => |(id, text)|
-            /// Id.
-            state: U32 = id,
-            /// What it is called.
-            name: Text = (*text).to_string(),
-        ),
+        Table::of_names("outcome_names", "What a probe stream came to.", "outcome", Outcome::NAMES),
+        Table::of_names("state_names", "A state of a sender by Rapid.", "state", ProbeState::NAMES),
         table!("connection_names", "A TCP connection.": numbered(&plan.connections) => |(id, row)|
             connection: U32 = id,
             /// Name of the flow of its data.
@@ -117,17 +94,7 @@ pub(super) fn tables(plan: &Plan) -> Vec<Table> {
             /// Name in the scenario; what a hotspot adds or interrupts has names of its own.
             name: Text = row.name.clone(),
         ),
-        table!("cause_names", "Why frames are dropped.": numbered(&DropCause::NAMES) => |(id, text)|
-            /// Id.
-            cause: U32 = id,
-            /// What it is called.
-            name: Text = (*text).to_string(),
-        ),
-        table!("kind_names", "A kind of control frame.": numbered(&ControlKind::NAMES) => |(id, text)|
-            /// Id.
-            kind: U32 = id,
-            /// What it is called.
-            name: Text = (*text).to_string(),
-        ),
+        Table::of_names("cause_names", "Why frames are dropped.", "cause", DropCause::NAMES),
+        Table::of_names("kind_names", "A kind of control frame.", "kind", ControlKind::NAMES),
     ]
 }

@@ -5,23 +5,24 @@ use weir_core::ethernet::pause::Pause;
 use weir_core::ethernet::reaction::{Feedback, Meter};
 use weir_core::queue::{InputCounters, Pauses};
 use weir_core::units::{Span, Time};
+use weir_core::{named, row};
 
 use super::MarkTotals;
 
-/// Bursts of a flow that arrived whole. A burst's delay counts from the generation of its first frame to the arrival of
-/// its last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BurstTotals {
-    /// The flow.
-    pub flow: u32,
-    /// How many.
-    pub bursts: u64,
-    /// Sum of their delays, ps.
-    pub delay_sum_ps: u128,
-    /// Least delay.
-    pub delay_min: Span,
-    /// Greatest delay.
-    pub delay_max: Span,
+row! {
+    /// Bursts of a flow that arrived whole; in networks with shared memories, adapters or slow outputs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct BurstTotals {
+        pub flow: u32,
+        /// How many.
+        pub bursts: u64,
+        /// Sum of their delays: from the generation of the first frame to the arrival of the last.
+        pub delay_sum_ps: u128,
+        /// The least.
+        pub delay_min: Span,
+        /// The greatest.
+        pub delay_max: Span,
+    }
 }
 
 /// What the memory of a switch held.
@@ -66,184 +67,185 @@ pub struct ControlTotals {
     pub deadlocks: Vec<DeadlockTotals>,
 }
 
-/// Why a class of a transmitter was asked to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CauseTotals {
-    /// The port that was asked.
-    pub port: u32,
-    /// The traffic class.
-    pub class: u8,
-    /// The output that most of what came from there waited for.
-    pub cause: u32,
-    /// The output where it began.
-    pub root: u32,
-    /// How often.
-    pub stops: u64,
-    /// How long all together.
-    pub time: Span,
-    /// How many stops from the root, at most.
-    pub depth: u32,
-}
-
-/// A storm that a watchdog found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StormTotals {
-    /// The port that was held.
-    pub port: u32,
-    /// The traffic class.
-    pub class: u8,
-    /// When it was found.
-    pub found: Time,
-    /// When it was over, if it was.
-    pub over: Option<Time>,
-}
-
-/// A class of a port that is held, and waits for others that are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeadlockTotals {
-    /// The port.
-    pub port: u32,
-    /// The traffic class.
-    pub class: u8,
-    /// Since when it is held.
-    pub since: Time,
-    /// When that was found.
-    pub found: Time,
-    /// When it was found to be over, if it was: a watchdog or an event ended it.
-    pub over: Option<Time>,
-}
-
-/// What the buffer of a switch held that is counted at inputs and outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BufferTotals {
-    /// The switch.
-    pub node: u32,
-    /// Most bytes.
-    pub max_bytes: u64,
-    /// Integral of the bytes that waited, byte ps.
-    pub byte_ps: u128,
-}
-
-/// One interval of a part of such a buffer: a row of the table `pool_intervals`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolInterval {
-    /// End of the interval, ps.
-    pub t_ps: u64,
-    /// Bytes at the end.
-    pub bytes: u64,
-    /// Most bytes.
-    pub max_bytes: u64,
-    /// Integral of the bytes over the interval, byte ps.
-    pub byte_ps: u128,
-}
-
-/// What came over an input of such a switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InputTotals {
-    /// The port that leads to the switch.
-    pub port: u32,
-    /// The traffic class.
-    pub class: u8,
-    /// What it counted.
-    pub counters: InputCounters,
-}
-
-/// How often and how long a class was held at a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HoldTotals {
-    /// The port.
-    pub port: u32,
-    /// The traffic class.
-    pub class: u8,
-    /// Its holds.
-    pub holds: Pauses,
-}
-
-/// One interval in which a class of a recorded port was held: a row of the table `hold_intervals`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HoldInterval {
-    /// End of the interval, ps.
-    pub t_ps: u64,
-    /// The traffic class.
-    pub class: u8,
-    /// For how long, ps.
-    pub held_ps: u64,
-}
-
-/// Control frames of one kind that a port sent first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ControlFrames {
-    /// The port.
-    pub port: u32,
-    /// The port whose queue is the cause.
-    pub queue_port: u32,
-    /// What they say.
-    pub kind: ControlKind,
-    /// How many.
-    pub frames: u64,
-    /// Their sizes.
-    pub bytes: u64,
-}
-
-/// What a control frame says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ControlKind {
-    /// BCN with positive feedback.
-    BcnPositive,
-    /// BCN with negative feedback.
-    BcnNegative,
-    /// BCN(0,0).
-    BcnStop,
-    /// BCN(MAX).
-    BcnMax,
-    /// QCN.
-    Qcn,
-    /// A congestion notification packet of DCQCN.
-    Cnp,
-    /// PAUSE: stop.
-    Xoff,
-    /// PAUSE: go on.
-    Xon,
-}
-
-impl ControlKind {
-    /// The names of all kinds; the id of a kind is its place.
-    pub const NAMES: [&str; 8] = ["bcn+", "bcn-", "bcn(0,0)", "bcn(max)", "qcn", "cnp", "xoff", "xon"];
-
-    /// The place of its name.
-    pub fn id(self) -> u32 {
-        self as u32
+row! {
+    /// Why buffers asked a class of a port to stop: the output that most of what came from there waited for, and where it began.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct CauseTotals {
+        /// Id of the port that was asked to stop.
+        pub port: u32,
+        pub class: u8,
+        /// Id of the output that most of what came from there waited for.
+        pub cause: u32 => cause_port,
+        /// Id of the output where nothing else held what waited.
+        pub root: u32 => root_port,
+        /// How often.
+        pub stops: u64,
+        /// How long all together, up to the release or the end of the run.
+        pub time: Span => stopped,
+        /// Stops from the root to here at most: 1 next to it.
+        pub depth: u32,
     }
 }
 
-/// One interval of the reaction point of a flow: a row of the table `limiters`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LimiterInterval {
-    /// End of the interval, ps.
-    pub t_ps: u64,
-    /// Rate at the end, bit/s; none without a limiter.
-    pub rate_bps: Option<u64>,
-    /// Integral of the rate over the limited time, bits.
-    pub rate_bit: f64,
-    /// Time with a limiter, ps.
-    pub limited_ps: u64,
-    /// Time with the rate 0, ps.
-    pub stopped_ps: u64,
-    /// Bytes of the flow that wait at its host at the end.
-    pub queue_bytes: u64,
+row! {
+    /// A storm of flow control that the watchdog of a port found.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct StormTotals {
+        /// Id of the port that was held.
+        pub port: u32,
+        pub class: u8,
+        /// When it was found.
+        pub found: Time,
+        /// When it was over; unknown if it was not.
+        pub over: Option<Time>,
+    }
 }
 
-/// Control frames that a queue caused in an interval: a row of the table `control_intervals`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ControlInterval {
-    /// The port whose queue is the cause.
-    pub queue_port: u32,
-    /// What they say.
-    pub kind: ControlKind,
-    /// End of the interval, ps.
-    pub t_ps: u64,
-    /// How many.
-    pub frames: u64,
+row! {
+    /// A traffic class of a port that is held and waits for others that are: none of them releases another.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct DeadlockTotals {
+        pub port: u32,
+        pub class: u8,
+        /// Since when it is held.
+        pub since: Time,
+        /// When that was found: at a stop that takes effect, at most 100 us after another look.
+        pub found: Time,
+        /// When it was found to be over, because of a watchdog or an event; unknown if it was not.
+        pub over: Option<Time>,
+    }
+}
+
+row! {
+    /// The buffer of a switch that is counted at inputs and outputs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct BufferTotals {
+        /// Id of the switch.
+        pub node: u32,
+        /// Most bytes that waited.
+        pub max_bytes: u64,
+        /// Integral over time of the bytes that waited.
+        pub byte_ps: u128,
+    }
+}
+
+row! {
+    /// An interval of a part of the buffer of a switch of which a port is recorded: the shortest that one of them has.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PoolInterval {
+        pub t_ps: u64,
+        /// Bytes at the end of the interval.
+        pub bytes: u64,
+        /// Most bytes.
+        pub max_bytes: u64,
+        /// Integral over the interval of the bytes.
+        pub byte_ps: u128,
+    }
+}
+
+row! {
+    /// What came over an input of such a switch, of one traffic class.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct InputTotals {
+        /// Id of the port that leads to the switch.
+        pub port: u32,
+        pub class: u8,
+        pub counters: InputCounters,
+    }
+}
+
+row! {
+    /// A traffic class that frames of flow control (PAUSE, or PFC) held at a port.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct HoldTotals {
+        /// Id of the port that was held.
+        pub port: u32,
+        /// The traffic class; PAUSE holds all.
+        pub class: u8,
+        pub holds: Pauses => held,
+    }
+}
+
+row! {
+    /// For how long frames of flow control (PAUSE, or PFC) held a class of the traffic at a recorded port in an interval; intervals in which they did not have no row.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct HoldInterval {
+        pub t_ps: u64,
+        pub class: u8,
+        /// Time for which it was held.
+        pub held_ps: u64,
+    }
+}
+
+row! {
+    /// Control frames of one kind that a port was the first to send because of a queue.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct ControlFrames {
+        /// Id of the port that sent them first.
+        pub port: u32,
+        /// Id of the port whose queue is the cause.
+        pub queue_port: u32,
+        /// Id of the kind.
+        pub kind: ControlKind,
+        /// How many.
+        pub frames: u64,
+        /// Their bytes.
+        pub bytes: u64,
+    }
+}
+
+named! {
+    /// What a control frame says.
+    pub enum ControlKind {
+        /// BCN with positive feedback.
+        BcnPositive = "bcn+",
+        /// BCN with negative feedback.
+        BcnNegative = "bcn-",
+        /// BCN(0,0).
+        BcnStop = "bcn(0,0)",
+        /// BCN(MAX).
+        BcnMax = "bcn(max)",
+        /// QCN.
+        Qcn = "qcn",
+        /// A congestion notification packet of DCQCN.
+        Cnp = "cnp",
+        /// PAUSE: stop.
+        Xoff = "xoff",
+        /// PAUSE: go on.
+        Xon = "xon",
+    }
+}
+
+row! {
+    /// An interval of the rate limiter of a flow; with shared memories, adapters and slow outputs, of a pair of hosts, with its first flow.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct LimiterInterval {
+        pub t_ps: u64,
+        /// Rate at the end of the interval; unknown without a limiter.
+        pub rate_bps: Option<u64>,
+        /// Integral of the rate over the limited time.
+        pub rate_bit: f64,
+        /// Time of the interval with a limiter.
+        pub limited_ps: u64,
+        /// Time of the interval in which it was stopped.
+        pub stopped_ps: u64,
+        /// Bytes that waited in it at the end of the interval.
+        pub queue_bytes: u64,
+    }
+}
+
+row! {
+    /// Control frames of one kind because of a recorded queue, in an interval; intervals without one have no row.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct ControlInterval {
+        /// Id of the port whose queue is the cause.
+        pub queue_port: u32,
+        /// Id of the kind.
+        pub kind: ControlKind,
+        pub t_ps: u64,
+        /// How many.
+        pub frames: u64,
+    }
 }
 
 impl From<Feedback> for ControlKind {

@@ -98,7 +98,7 @@ fn bcn_keeps_the_queue_of_the_calibration_short_and_the_link_busy() {
     assert!(hot.counters.busy_ps as f64 > 0.999 * (80e9 - 10e6), "busy for {} ps", hot.counters.busy_ps);
     let mean = hot.counters.queue_byte_ps as f64 / 80e9;
     assert!((24_000.0..40_000.0).contains(&mean), "{mean} B wait on average around the set point of 24 kB");
-    assert!(hot.counters.drops > 0 && hot.drop_times.is_some_and(|(_, last)| last < Time::ZERO + Span::from_ms(10)));
+    assert!(hot.counters.drops > 0 && hot.last_drop.is_some_and(|last| last < Time::ZERO + Span::from_ms(10)));
     let notified: u64 = totals.control.frames.iter().map(|row| row.frames).sum();
     let sampled = (hot.counters.frames + hot.counters.drops) / 100;
     assert!(notified <= sampled + 1, "{notified} notifications of {sampled} samples");
@@ -136,7 +136,7 @@ fn pause_loses_nothing_in_the_calibration_whatever_the_feedback() {
 fn severe_feedback_ends_drops_sooner() {
     let last = |action| {
         let totals = run(&severe(calibration(), action), 1);
-        totals.ports[HOT_PORT as usize].drop_times.map(|(_, last)| last)
+        totals.ports[HOT_PORT as usize].last_drop
     };
     let (basic, stop, most) = (last(SevereAction::None), last(SevereAction::Stop), last(SevereAction::Max));
     assert!(basic > most && most > stop && stop.is_some(), "{basic:?}, {most:?}, {stop:?}");

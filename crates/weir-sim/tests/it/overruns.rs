@@ -29,7 +29,7 @@ fn lost(totals: &Totals, flow: u32, cause: DropCause) -> u64 {
 fn an_input_loses_all_that_comes_while_a_run_lasts_and_other_inputs_nothing() {
     let with = run(&overloaded(vec![INPUTS[0]], 1e9), 1);
     // The first overflow is that of a run without losses before it; from then on nothing of the first flow arrives.
-    let first = with.ports[QUEUE as usize].drop_times.expect("the queue overflows").0;
+    let first = with.ports[QUEUE as usize].first_drop.expect("the queue overflows");
     let sent = with.flows[0].sent_frames;
     let before = first.ps() / 2_400_000;
     let unseen = lost(&with, 0, DropCause::InputOverrun);
@@ -55,7 +55,7 @@ fn a_run_of_one_frame_follows_each_overflow_that_finds_none() {
     let overflows = totals.ports[QUEUE as usize].counters.drops;
     assert!(0 < unseen && unseen <= overflows, "{unseen} of {overflows}");
     // The others overflow the queue between any two frames of the first, once it is full.
-    let first = totals.ports[QUEUE as usize].drop_times.expect("the queue overflows").0;
+    let first = totals.ports[QUEUE as usize].first_drop.expect("the queue overflows");
     let after = totals.flows[0].sent_frames - first.ps() / 2_400_000;
     assert!(unseen.abs_diff(after) <= 2, "{unseen} of {after}");
 }

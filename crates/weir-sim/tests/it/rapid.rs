@@ -184,10 +184,10 @@ fn losses_turn_probing_off_and_their_repair_turns_it_on() {
     assert_eq!(counters.retransmits, parts);
     assert!(counters.recoveries > 2, "{counters:?}");
     let states = &log(&totals).states;
-    let offs = states.iter().filter(|state| state.1 != ProbeState::On).count() as u64;
+    let offs = states.iter().filter(|row| row.state != ProbeState::On).count() as u64;
     assert_eq!(offs, counters.recoveries + counters.timeouts);
-    assert!(states.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 != pair[1].1), "{states:?}");
-    let in_off = log(&totals).streams.iter().filter(|row| row.available_bps.is_some() && row.excursion.is_some());
+    assert!(states.windows(2).all(|pair| pair[0].at <= pair[1].at && pair[0].state != pair[1].state), "{states:?}");
+    let in_off = log(&totals).streams.iter().filter(|row| row.available_bps.is_some() && row.excursion_start.is_some());
     let streams = log(&totals).streams.len();
     assert!(in_off.count() * 10 < streams, "the estimator is blind");
 }

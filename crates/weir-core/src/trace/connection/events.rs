@@ -3,6 +3,7 @@
 use super::super::losses::Loss;
 use super::super::series::Series;
 use super::MOST_EVENTS;
+use crate::row;
 
 /// A time in which a sender sent again what it had sent.
 #[derive(Clone, Copy, Debug)]
@@ -22,15 +23,17 @@ pub(crate) struct Recovery {
     pub(super) point: u64,
 }
 
-/// A silence while data was outstanding.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stall {
-    /// The direction whose data was outstanding.
-    pub(crate) flow: u32,
-    pub(crate) start_ps: u64,
-    pub(crate) length_ps: u64,
-    /// Place in [`CAUSES`].
-    pub(crate) cause: u32,
+row! {
+    /// A time in which a flow with data to send sent nothing.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Stall {
+        /// The direction whose data was outstanding.
+        pub(crate) flow: u32,
+        pub(crate) start_ps: u64 => t_ps,
+        pub(crate) length_ps: u64,
+        /// Place in [`CAUSES`].
+        pub(crate) cause: u32,
+    }
 }
 
 /// What ended a stall, or was the state in it; `held-up`: data that had been sent before came after it.

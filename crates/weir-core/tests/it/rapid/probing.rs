@@ -65,7 +65,7 @@ fn losses_end_all_streams_until_they_are_repaired_and_halve_the_rate() {
     probing.on_on(now + Span::from_ms(203));
     assert_eq!(probing.rate(), mbps(100.0));
     let log = log.take();
-    let states: Vec<ProbeState> = log.states.iter().map(|state| state.1).collect();
+    let states: Vec<ProbeState> = log.states.iter().map(|row| row.state).collect();
     assert_eq!(states, [ProbeState::OffRecovery, ProbeState::OffTimeout, ProbeState::On]);
     assert!(log.streams.iter().all(|row| row.outcome == rapid::Outcome::Recovery && row.available_bps.is_none()));
     assert_eq!(log.streams.iter().map(|row| row.packets).sum::<u32>(), 200);
