@@ -12,7 +12,7 @@ mod transport;
 use std::collections::BTreeSet;
 
 use self::record::check_record;
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::network::Topology;
 use crate::spec::classes::CLASSES;
 use crate::spec::{Departures, Destination, FrameSize, Run, Source, Spec, Traffic};
@@ -141,13 +141,8 @@ fn check_traffic(traffic: &[Traffic], topology: &Topology) -> Result<(), SpecErr
     let mut flows = 0;
     for (i, group) in traffic.iter().enumerate() {
         let at = format!("/traffic/{i}");
-        if group.name.is_empty() {
-            return Err(SpecError::new(format!("{at}/name"), "traffic needs a name"));
-        }
-        if !taken.insert(&group.name) {
-            let message = format!("two groups of traffic are called '{}'", group.name);
-            return Err(SpecError::new(format!("{at}/name"), message));
-        }
+        refuse!(group.name.is_empty(), format!("{at}/name"), "traffic needs a name");
+        refuse!(!taken.insert(&group.name), format!("{at}/name"), "two groups of traffic are called '{}'", group.name);
         if group.class >= CLASSES {
             let message = format!("a traffic class is a number from 0 to {} (got {})", CLASSES - 1, group.class);
             return Err(SpecError::new(format!("{at}/class"), message));
@@ -201,9 +196,7 @@ fn check_source(source: &Source, topology: &Topology, listed: &mut Listed) -> Re
     match &source.to {
         Destination::Node(node) => check_host(*node, topology).map_err(|error| error.under("/to/node"))?,
         Destination::Uniform(list) => {
-            if list.is_empty() {
-                return Err(SpecError::new("/to/uniform", "a source needs at least one destination"));
-            }
+            refuse!(list.is_empty(), "/to/uniform", "a source needs at least one destination");
             listed.clear();
             for (i, &node) in list.iter().enumerate() {
                 check_host(node, topology).map_err(|error| error.under(format!("/to/uniform/{i}")))?;
@@ -220,14 +213,8 @@ fn check_source(source: &Source, topology: &Topology, listed: &mut Listed) -> Re
 }
 
 fn check_times(start: Time, stop: Time) -> Result<(), SpecError> {
-    if start > stop {
-        let message = format!("a source stops after its start (start {}, stop {})", start, stop);
-        return Err(SpecError::new("/stop_ps", message));
-    }
-    if start > Time::ZERO + MAX_DURATION {
-        let message = format!("a source starts within {MAX_DURATION} (got {})", start);
-        return Err(SpecError::new("/start_ps", message));
-    }
+    refuse!(start > stop, "/stop_ps", "a source stops after its start (start {}, stop {})", start, stop);
+    refuse!(start > Time::ZERO + MAX_DURATION, "/start_ps", "a source starts within {MAX_DURATION} (got {})", start);
     Ok(())
 }
 
@@ -243,21 +230,15 @@ pub(crate) fn check_departures(departures: &Departures) -> Result<(), SpecError>
         Departures::Poisson { mean_gap_ps } => gap("/mean_gap_ps", mean_gap_ps),
         Departures::Constant { gap_ps } => gap("/gap_ps", gap_ps),
         Departures::Bernoulli { slot_ps, probability } => {
-            if slot_ps == Span::ZERO {
-                return Err(SpecError::new("/slot_ps", "a slot is longer than 0 s"));
-            }
+            refuse!(slot_ps == Span::ZERO, "/slot_ps", "a slot is longer than 0 s");
             if probability > 0.0 && probability <= 1.0 {
                 return Ok(());
             }
             Err(SpecError::new("/probability", format!("a probability above 0 and at most 1 (got {probability})")))
         }
         Departures::Bursts { slot_ps, load, mean_frames, .. } => {
-            if slot_ps == Span::ZERO {
-                return Err(SpecError::new("/slot_ps", "a slot is longer than 0 s"));
-            }
-            if !(load > 0.0 && load <= 1.0) {
-                return Err(SpecError::new("/load", format!("a load above 0 and at most 1 (got {load})")));
-            }
+            refuse!(slot_ps == Span::ZERO, "/slot_ps", "a slot is longer than 0 s");
+            refuse!(!(load > 0.0 && load <= 1.0), "/load", "a load above 0 and at most 1 (got {load})");
             if mean_frames >= 1.0 && mean_frames.is_finite() {
                 return Ok(());
             }
@@ -293,13 +274,9 @@ pub(crate) fn check_sizes(frame_size: &FrameSize) -> Result<(), SpecError> {
         FrameSize::Mix(parts) => {
             for (i, &(part, weight)) in parts.iter().enumerate() {
                 size(format!("/mix/{i}/0"), part)?;
-                if weight == 0 {
-                    return Err(SpecError::new(format!("/mix/{i}/1"), "a weight is at least 1 (got 0)"));
-                }
+                refuse!(weight == 0, format!("/mix/{i}/1"), "a weight is at least 1 (got 0)");
             }
-            if parts.is_empty() {
-                return Err(SpecError::new("/mix", "a mix of frame sizes needs at least one size"));
-            }
+            refuse!(parts.is_empty(), "/mix", "a mix of frame sizes needs at least one size");
             Ok(())
         }
     }

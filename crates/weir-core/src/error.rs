@@ -26,3 +26,14 @@ impl SpecError {
         self
     }
 }
+
+/// Ends a check with an error at a place, with a message as of `format!`, if a condition holds.
+macro_rules! refuse {
+    ($condition:expr, $pointer:expr, $($message:tt)+) => {
+        if $condition {
+            return Err($crate::error::SpecError::new($pointer, format!($($message)+)));
+        }
+    };
+}
+
+pub(crate) use refuse;

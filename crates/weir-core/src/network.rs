@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::spec::{Link, LinkSpec, Network, Node, NodeKind, Routing, SwitchSpec};
 use crate::units::{Bytes, Span};
 
@@ -148,9 +148,7 @@ impl Builder {
     ///
     /// Source: Al-Fares 2008, section 3.
     fn fat_tree(&mut self, k: u32, link: &LinkSpec, switch: &SwitchSpec) -> Result<(), SpecError> {
-        if k == 0 || !k.is_multiple_of(2) {
-            return Err(SpecError::new("/k", format!("k of a fat tree is even and at least 2 (got {k})")));
-        }
+        refuse!(k == 0 || !k.is_multiple_of(2), "/k", "k of a fat tree is even and at least 2 (got {k})");
         let half = u64::from(k / 2);
         let hosts = half.saturating_pow(2).saturating_mul(k.into());
         let switches = half.saturating_pow(2).saturating_mul(5);
@@ -268,9 +266,7 @@ fn check_generator(link: &LinkSpec, switches: &[(&str, &SwitchSpec)]) -> Result<
 }
 
 fn check_link(link: &LinkSpec, pointer: &str) -> Result<(), SpecError> {
-    if link.rate_bps.bps() == 0 {
-        return Err(SpecError::new(format!("{pointer}/rate_bps"), "a link needs a rate above zero (got 0 bit/s)"));
-    }
+    refuse!(link.rate_bps.bps() == 0, format!("{pointer}/rate_bps"), "a link needs a rate above zero (got 0 bit/s)");
     if link.framing_bytes > MAX_FRAMING {
         let message = format!("framing adds at most {MAX_FRAMING} to a frame (got {})", link.framing_bytes);
         return Err(SpecError::new(format!("{pointer}/framing_bytes"), message));
@@ -280,9 +276,7 @@ fn check_link(link: &LinkSpec, pointer: &str) -> Result<(), SpecError> {
 }
 
 fn check_delay(delay: Span, pointer: &str, what: &str) -> Result<(), SpecError> {
-    if delay > MAX_DELAY {
-        return Err(SpecError::new(pointer, format!("{what} is at most {MAX_DELAY} (got {delay})")));
-    }
+    refuse!(delay > MAX_DELAY, pointer, "{what} is at most {MAX_DELAY} (got {delay})");
     Ok(())
 }
 
@@ -290,15 +284,11 @@ fn check_graph(nodes: &[Node], links: &[Link]) -> Result<(), SpecError> {
     let mut taken = BTreeSet::new();
     for (i, Node { name, kind, latency_ps }) in nodes.iter().enumerate() {
         let at = format!("/nodes/{i}/name");
-        if name.is_empty() {
-            return Err(SpecError::new(at, "a node needs a name"));
-        }
+        refuse!(name.is_empty(), at, "a node needs a name");
         if name.contains("->") || name.contains('#') {
             return Err(SpecError::new(at, format!("the name of a node cannot hold '->' or '#' (got '{name}')")));
         }
-        if !taken.insert(name) {
-            return Err(SpecError::new(at, format!("two nodes are called '{name}'")));
-        }
+        refuse!(!taken.insert(name), at, "two nodes are called '{name}'");
         let at = format!("/nodes/{i}/latency_ps");
         if *kind == NodeKind::Host && *latency_ps > Span::ZERO {
             return Err(SpecError::new(

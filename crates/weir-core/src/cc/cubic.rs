@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::cc::reno::is_limiting;
 use crate::cc::slow_start::Growth;
 use crate::cc::{Acked, Allowance, CongestionControl, SenderEvent, Settings, Setup, SlowStart};
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::units::{Bytes, Span, Time};
 
 /// Settings of [`Cubic`].
@@ -39,12 +39,8 @@ impl Settings for CubicConfig {
 
     fn check(&self) -> Result<(), SpecError> {
         let (c, beta) = (self.c, self.beta);
-        if !(c > 0.0 && c <= 1000.0) {
-            return Err(SpecError::new("/c", format!("a number above 0 and at most 1000 (got {c})")));
-        }
-        if !(beta > 0.0 && beta < 1.0) {
-            return Err(SpecError::new("/beta", format!("a number between 0 and 1 (got {beta})")));
-        }
+        refuse!(!(c > 0.0 && c <= 1000.0), "/c", "a number above 0 and at most 1000 (got {c})");
+        refuse!(!(beta > 0.0 && beta < 1.0), "/beta", "a number between 0 and 1 (got {beta})");
         Ok(())
     }
 

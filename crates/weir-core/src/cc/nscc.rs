@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::{Allowance, Answer, CongestionControl, Metrics, Needs, Outcome, Path, SenderEvent, Settings, Setup};
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::units::{Bytes, Span, Time};
 
 /// Settings of [`Nscc`].
@@ -42,9 +42,7 @@ impl Settings for NsccConfig {
 
     fn check(&self) -> Result<(), SpecError> {
         for (name, value) in [("target", self.target), ("most", self.most), ("gamma", self.gamma)] {
-            if !(value > 0.0 && value.is_finite()) {
-                return Err(SpecError::new(format!("/{name}"), format!("a number above 0 (got {value})")));
-            }
+            refuse!(!(value > 0.0 && value.is_finite()), format!("/{name}"), "a number above 0 (got {value})");
         }
         Ok(())
     }

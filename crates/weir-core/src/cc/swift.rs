@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::{Allowance, Cause, CongestionControl, Metrics, Needs, Pace, SenderEvent, Settings, Setup};
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Settings of [`Swift`].
@@ -76,9 +76,7 @@ impl Settings for SwiftConfig {
                 format!("above 0 and below 'scaling_most', {} (got {})", self.scaling_most, self.scaling_least);
             return Err(SpecError::new("/scaling_least", message));
         }
-        if self.base_target_ps == Span::ZERO {
-            return Err(SpecError::new("/base_target_ps", "a time above 0 s (got 0 s)"));
-        }
+        refuse!(self.base_target_ps == Span::ZERO, "/base_target_ps", "a time above 0 s (got 0 s)");
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::{Allowance, Cause, CongestionControl, Metrics, Needs, Pace, SenderEvent, Settings, Setup};
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Settings of [`Timely`].
@@ -74,9 +74,7 @@ impl Settings for TimelyConfig {
             let message = format!("below 't_high', {} (got {})", self.t_high_ps, self.t_low_ps);
             return Err(SpecError::new("/t_low_ps", message));
         }
-        if self.min_rtt_ps == Span::ZERO {
-            return Err(SpecError::new("/min_rtt_ps", "a time above 0 s (got 0 s)"));
-        }
+        refuse!(self.min_rtt_ps == Span::ZERO, "/min_rtt_ps", "a time above 0 s (got 0 s)");
         Ok(())
     }
 

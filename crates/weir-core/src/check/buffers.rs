@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::control::{bounded_time, check_frame, some_time};
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::ethernet::{headroom, pause};
 use crate::network::Topology;
 use crate::queue::ClassSet;
@@ -34,9 +34,7 @@ fn check_buffer(
     for (i, &node) in buffer.nodes.iter().enumerate() {
         check_node(node, spec, topology, listed).map_err(|error| error.under(format!("/nodes/{i}")))?;
     }
-    if buffer.bytes == Bytes::ZERO {
-        return Err(SpecError::new("/bytes", "a buffer of more than 0 B (got 0 B)"));
-    }
+    refuse!(buffer.bytes == Bytes::ZERO, "/bytes", "a buffer of more than 0 B (got 0 B)");
     check_pools(buffer, spec)?;
     if let Some(flow_control) = &buffer.flow_control {
         check_flow_control(flow_control, buffer, spec, topology).map_err(|error| error.under("/flow_control"))?;
@@ -97,13 +95,8 @@ fn check_pools(buffer: &Buffer, spec: &Spec) -> Result<(), SpecError> {
 fn check_classes(classes: &[u8], known: &mut ClassSet) -> Result<(), SpecError> {
     for (i, &class) in classes.iter().enumerate() {
         let at = format!("/classes/{i}");
-        if class >= CLASSES {
-            let message = format!("a traffic class is a number from 0 to {} (got {class})", CLASSES - 1);
-            return Err(SpecError::new(at, message));
-        }
-        if known.contains(class) {
-            return Err(SpecError::new(at, format!("class {class} is in two pools, or named twice")));
-        }
+        refuse!(class >= CLASSES, at, "a traffic class is a number from 0 to {} (got {class})", CLASSES - 1);
+        refuse!(known.contains(class), at, "class {class} is in two pools, or named twice");
         *known = known.with(ClassSet::of(class));
     }
     Ok(())
@@ -135,9 +128,7 @@ fn check_flow_control(how: &FlowControl, buffer: &Buffer, spec: &Spec, topology:
     bounded_time("delay_ps", how.delay_ps)?;
     how.refresh_ps.map_or(Ok(()), |every| some_time("refresh_ps", every))?;
     let Some(quanta) = how.quanta else { return Ok(()) };
-    if quanta == 0 {
-        return Err(SpecError::new("/quanta", "a stop is at least 1 quantum long (got 0)"));
-    }
+    refuse!(quanta == 0, "/quanta", "a stop is at least 1 quantum long (got 0)");
     for input in buffer.nodes.iter().flat_map(|&node| headroom::inputs(topology, node)) {
         let port = &topology.ports[input as usize];
         let length = pause::length(quanta, port.link.rate_bps);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{MAX_DURATION, MAX_FRAME, check_host, check_port};
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::network::Topology;
 use crate::spec::control::{
     Bcn, BcnReactionPoint, Control, Dcqcn, Limiter, Notification, NotificationLane, Pause, Qcn, Recovery, Response,
@@ -74,9 +74,7 @@ fn check_stop(stop: &Stop) -> Result<(), SpecError> {
     some_rate("r_min_bps", stop.r_min_bps)?;
     number("t_max_factor", stop.t_max_factor, 1.0)?;
     share("r_min_factor", stop.r_min_factor)?;
-    if stop.r_min_factor == 0.0 {
-        return Err(SpecError::new("/r_min_factor", "a factor above 0 and at most 1 (got 0)"));
-    }
+    refuse!(stop.r_min_factor == 0.0, "/r_min_factor", "a factor above 0 and at most 1 (got 0)");
     Ok(())
 }
 
@@ -170,9 +168,7 @@ fn check_pause(pause: &Pause, topology: &Topology, listed: &mut BTreeSet<u32>) -
     }
     check_frame("frame_bytes", pause.frame_bytes)?;
     bounded_time("delay_ps", pause.delay_ps)?;
-    if pause.quanta == Some(0) {
-        return Err(SpecError::new("/quanta", "a pause is at least 1 quantum long (got 0)"));
-    }
+    refuse!(pause.quanta == Some(0), "/quanta", "a pause is at least 1 quantum long (got 0)");
     pause.refresh_ps.map_or(Ok(()), |every| some_time("refresh_ps", every))
 }
 
@@ -201,9 +197,7 @@ fn check_ports(ports: &[u32], topology: &Topology) -> Result<(), SpecError> {
         if topology.is_host(topology.ports[port as usize].from) {
             return Err(SpecError::new(at, format!("only queues of switches measure: '{name}' is a host's")));
         }
-        if !listed.insert(port) {
-            return Err(SpecError::new(at, format!("port '{name}' is named twice")));
-        }
+        refuse!(!listed.insert(port), at, "port '{name}' is named twice");
     }
     Ok(())
 }
@@ -246,9 +240,7 @@ fn some_rate(name: &str, rate: Rate) -> Result<(), SpecError> {
 }
 
 pub(super) fn some_time(name: &str, span: Span) -> Result<(), SpecError> {
-    if span == Span::ZERO {
-        return Err(SpecError::new(format!("/{name}"), "longer than 0 s (got 0)"));
-    }
+    refuse!(span == Span::ZERO, format!("/{name}"), "longer than 0 s (got 0)");
     bounded_time(name, span)
 }
 

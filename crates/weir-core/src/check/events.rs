@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MAX_DURATION, check_port};
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::network::Topology;
 use crate::spec::classes::CLASSES;
 use crate::spec::events::{Change, Event};
@@ -14,9 +14,7 @@ pub(super) fn check_events(spec: &Spec, topology: &Topology) -> Result<(), SpecE
     if spec.events.is_empty() {
         return Ok(());
     }
-    if spec.run.engine != Engine::Event {
-        return Err(SpecError::new("/events", "only the event engine that counts flows has events"));
-    }
+    refuse!(spec.run.engine != Engine::Event, "/events", "only the event engine that counts flows has events");
     if !spec.switching.is_plain() {
         let message = "networks with shared memories, adapters or slow outputs have no events";
         return Err(SpecError::new("/events", message));
@@ -72,9 +70,7 @@ fn check_event(
     topology: &Topology,
     disciplines: &BTreeMap<u32, &Discipline>,
 ) -> Result<(), SpecError> {
-    if event.at_ps > Time::ZERO + MAX_DURATION {
-        return Err(SpecError::new("/at_ps", format!("an event within {MAX_DURATION} (got {})", event.at_ps)));
-    }
+    refuse!(event.at_ps > Time::ZERO + MAX_DURATION, "/at_ps", "an event within {MAX_DURATION} (got {})", event.at_ps);
     let by_buffer = |node: u32| spec.buffers.iter().any(|own| own.flow_control.is_some() && own.nodes.contains(&node));
     if event.change.is_of_links() && (!spec.control.is_off() || (0..).take(topology.nodes.len()).any(by_buffer)) {
         let message = "links go down in networks without BCN, QCN, DCQCN and PAUSE only";
@@ -86,10 +82,7 @@ fn check_event(
         check_port(port, topology).map_err(|error| error.under(&at))?;
         let found = &topology.ports[port as usize];
         if matches!(event.change, Change::Storm { .. } | Change::Calm { .. }) {
-            if !topology.is_host(found.from) {
-                let message = format!("hosts ask to stop in a storm (got '{}')", found.name);
-                return Err(SpecError::new(at, message));
-            }
+            refuse!(!topology.is_host(found.from), at, "hosts ask to stop in a storm (got '{}')", found.name);
             continue;
         }
         let is_held = spec.control.pause.iter().any(|pause| pause.nodes.contains(&found.to)) || by_buffer(found.to);

@@ -2,7 +2,7 @@
 
 use super::{MAX_FRAME, check_host, check_times};
 use crate::cc;
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::network::Topology;
 use crate::spec::messages::{Arrivals, Balancing, Gaps, MessageSizes, MessageSource, Messages, Packets};
 use crate::spec::{Engine, Spec};
@@ -43,9 +43,7 @@ fn check(messages: &Messages, topology: &Topology) -> Result<(), SpecError> {
         config.check().map_err(|error| error.under("/config"))?;
     }
     if let Some(config) = &messages.rdma {
-        if messages.config.is_some() {
-            return Err(SpecError::new("/rdma", "messages go over tcp or over this (got both)"));
-        }
+        refuse!(messages.config.is_some(), "/rdma", "messages go over tcp or over this (got both)");
         config.check().map_err(|error| error.under("/rdma"))?;
     }
     let Packets { payload_bytes, header_bytes } = messages.packets;
@@ -61,9 +59,7 @@ fn check(messages: &Messages, topology: &Topology) -> Result<(), SpecError> {
     if let Balancing::Flowlets { gap_ps: Span::ZERO, .. } = messages.balancing {
         return Err(SpecError::new("/balancing/gap_ps", "flowlets are apart by more than 0 s"));
     }
-    if messages.rows == 0 {
-        return Err(SpecError::new("/rows", "at least 1 row is kept (got 0)"));
-    }
+    refuse!(messages.rows == 0, "/rows", "at least 1 row is kept (got 0)");
     check_arrivals(&messages.arrivals, topology).map_err(|error| error.under("/arrivals"))?;
     if !messages.has_ends() && messages.pairs().is_empty() {
         let message = "messages without a transport are frames of flows from one host to another (got 0 pairs)";
@@ -117,9 +113,7 @@ fn check_adapters(messages: &Messages, topology: &Topology) -> Result<(), SpecEr
 }
 
 fn check_list(list: &[(Time, u32, u32, Bytes)], topology: &Topology) -> Result<(), SpecError> {
-    if list.len() > MAX_LISTED {
-        return Err(SpecError::new("", format!("at most {MAX_LISTED} messages are listed (got {})", list.len())));
-    }
+    refuse!(list.len() > MAX_LISTED, "", "at most {MAX_LISTED} messages are listed (got {})", list.len());
     let mut before = Time::ZERO;
     for (i, &(start, from, to, bytes)) in list.iter().enumerate() {
         check_host(from, topology).map_err(|error| error.under(format!("/{i}/1")))?;
@@ -128,10 +122,7 @@ fn check_list(list: &[(Time, u32, u32, Bytes)], topology: &Topology) -> Result<(
             let name = &topology.nodes[to as usize].name;
             return Err(SpecError::new(format!("/{i}/2"), format!("'{name}' would send to itself")));
         }
-        if start < before {
-            let message = format!("messages stand in the order of time: {start} comes after {before}");
-            return Err(SpecError::new(format!("/{i}/0"), message));
-        }
+        refuse!(start < before, format!("/{i}/0"), "messages stand in the order of time: {start} comes after {before}");
         before = start;
         check_size(bytes).map_err(|error| error.under(format!("/{i}/3")))?;
     }
@@ -139,9 +130,7 @@ fn check_list(list: &[(Time, u32, u32, Bytes)], topology: &Topology) -> Result<(
 }
 
 fn check_tasks(tasks: &[(u32, u32, Bytes, Span, Vec<u32>)], topology: &Topology) -> Result<(), SpecError> {
-    if tasks.len() > MAX_LISTED {
-        return Err(SpecError::new("", format!("at most {MAX_LISTED} tasks are listed (got {})", tasks.len())));
-    }
+    refuse!(tasks.len() > MAX_LISTED, "", "at most {MAX_LISTED} tasks are listed (got {})", tasks.len());
     for (i, (from, to, bytes, _, after)) in tasks.iter().enumerate() {
         check_host(*from, topology).map_err(|error| error.under(format!("/{i}/0")))?;
         check_host(*to, topology).map_err(|error| error.under(format!("/{i}/1")))?;
@@ -160,9 +149,7 @@ fn check_tasks(tasks: &[(u32, u32, Bytes, Span, Vec<u32>)], topology: &Topology)
 }
 
 fn check_size(bytes: Bytes) -> Result<(), SpecError> {
-    if bytes == Bytes::ZERO || bytes > MAX_MESSAGE {
-        return Err(SpecError::new("", format!("a message is 1 B to {MAX_MESSAGE} long (got {bytes})")));
-    }
+    refuse!(bytes == Bytes::ZERO || bytes > MAX_MESSAGE, "", "a message is 1 B to {MAX_MESSAGE} long (got {bytes})");
     Ok(())
 }
 
@@ -184,9 +171,7 @@ fn check_sizes(sizes: &MessageSizes) -> Result<(), SpecError> {
         }
         before = (bytes, share);
     }
-    if before.1 != 1.0 {
-        return Err(SpecError::new("/table", format!("the last share is 1, that of all messages (got {})", before.1)));
-    }
+    refuse!(before.1 != 1.0, "/table", "the last share is 1, that of all messages (got {})", before.1);
     Ok(())
 }
 
@@ -202,9 +187,7 @@ fn check_source(source: &MessageSource, hosts: &[Vec<u32>]) -> Result<(), SpecEr
     let from = list(source.from, "/from")?;
     let mut receivers: Vec<u32> = Vec::new();
     for (i, &(weight, place)) in source.to.iter().enumerate() {
-        if !(weight > 0.0 && weight.is_finite()) {
-            return Err(SpecError::new(format!("/to/{i}/0"), format!("a weight is above 0 (got {weight})")));
-        }
+        refuse!(!(weight > 0.0 && weight.is_finite()), format!("/to/{i}/0"), "a weight is above 0 (got {weight})");
         receivers.extend(list(place, &format!("/to/{i}/1"))?);
     }
     receivers.sort_unstable();

@@ -1,7 +1,7 @@
 //! Legality of queue disciplines.
 
 use super::check_port;
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::network::Topology;
 use crate::queue::ClassSet;
 use crate::spec::aqm::Aqm;
@@ -54,9 +54,7 @@ fn check_classes(classes: &Classes, spec: &Spec) -> Result<(), SpecError> {
             let message = format!("a traffic class is a number from 0 to {} (got {})", CLASSES - 1, class.class);
             return Err(SpecError::new(at("/class"), message));
         }
-        if known.contains(class.class) {
-            return Err(SpecError::new(at("/class"), format!("class {} has two queues", class.class)));
-        }
+        refuse!(known.contains(class.class), at("/class"), "class {} has two queues", class.class);
         known = known.with(ClassSet::of(class.class));
         if let Some(trim) = &class.trim {
             check_trim(trim, class, classes, spec).map_err(|error| error.under(at("/trim")))?;
@@ -106,15 +104,11 @@ fn check_trim(trim: &Trim, class: &Class, classes: &Classes, spec: &Spec) -> Res
     if !(1..=MOST_HEADER).contains(&trim.size_bytes.count()) {
         return Err(SpecError::new("/size_bytes", format!("1 B to {MOST_HEADER} B (got {})", trim.size_bytes)));
     }
-    if classes.order == Order::Arrival {
-        return Err(SpecError::new("", "headers go before other frames: 'order: class'"));
-    }
+    refuse!(classes.order == Order::Arrival, "", "headers go before other frames: 'order: class'");
     if !matches!(class.discipline, Discipline::DropTail { .. } | Discipline::Managed { aqm: Aqm::Threshold(_), .. }) {
         return Err(SpecError::new("", "queues that trim are drop-tail, with marks or without"));
     }
-    if !spec.buffers.is_empty() {
-        return Err(SpecError::new("", "queues trim where they have limits of their own: without 'buffers'"));
-    }
+    refuse!(!spec.buffers.is_empty(), "", "queues trim where they have limits of their own: without 'buffers'");
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{MAX_CAPTURE, MAX_ROWS, check_host, check_port};
 use crate::cc;
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::network::Topology;
 use crate::spec::{Capture, LevelProbe, Record, Source, Spec, StreamProbe};
 use crate::units::{Bytes, Span, Time};
@@ -12,9 +12,7 @@ use crate::units::{Bytes, Span, Time};
 pub(super) fn check_record(record: &Record, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
     let mut rows: u64 = 0;
     let mut check = |every: Span, series: u64, at: String| {
-        if every == Span::ZERO {
-            return Err(SpecError::new(format!("{at}/every_ps"), "an interval is longer than 0 s"));
-        }
+        refuse!(every == Span::ZERO, format!("{at}/every_ps"), "an interval is longer than 0 s");
         rows = rows.saturating_add(spec.run.duration_ps.ps().div_ceil(every.ps()).saturating_mul(series));
         if rows > MAX_ROWS {
             let message = format!("{rows} or more rows would be recorded; at most {MAX_ROWS}: take longer intervals");
@@ -62,9 +60,7 @@ pub(super) fn check_record(record: &Record, spec: &Spec, topology: &Topology) ->
         if !spec.control.limited_hosts().contains(&probe.host) {
             return Err(SpecError::new(format!("{at}/host"), format!("host '{name}' has no rate limiters")));
         }
-        if !hosts.insert(probe.host) {
-            return Err(SpecError::new(format!("{at}/host"), format!("host '{name}' is recorded twice")));
-        }
+        refuse!(!hosts.insert(probe.host), format!("{at}/host"), "host '{name}' is recorded twice");
         let sources = spec.traffic.iter().flat_map(|group| &group.sources);
         check(probe.every_ps, sources.filter(|source| source.from == probe.host).map(Source::flows).sum(), at)?;
     }
@@ -102,10 +98,7 @@ fn check_capture(capture: &Capture, topology: &Topology, listed: &mut BTreeSet<u
 }
 
 fn check_window(from: Time, to: Time) -> Result<(), SpecError> {
-    if from >= to {
-        let message = format!("the time that counts ends after its start, {from} (got {to})");
-        return Err(SpecError::new("/to_ps", message));
-    }
+    refuse!(from >= to, "/to_ps", "the time that counts ends after its start, {from} (got {to})");
     Ok(())
 }
 
@@ -125,9 +118,7 @@ fn check_streams(probes: &[StreamProbe], spec: &Spec) -> Result<(), SpecError> {
             let message = format!("traffic '{name}' has no probe streams: no rapid sender");
             return Err(SpecError::new(format!("{at}/traffic"), message));
         };
-        if !groups.insert(probe.traffic) {
-            return Err(SpecError::new(format!("{at}/traffic"), format!("traffic '{name}' is recorded twice")));
-        }
+        refuse!(!groups.insert(probe.traffic), format!("{at}/traffic"), "traffic '{name}' is recorded twice");
         let frame = connections.config.full_frame() + rapid.framing_bytes;
         let packets = (rapid.rate.most_bps * spec.run.duration_ps).count() / frame.count();
         let rows = packets.saturating_mul(connections.list.len() as u64);
@@ -148,12 +139,8 @@ fn check_levels(probe: &LevelProbe, topology: &Topology, listed: &mut BTreeSet<u
         let message = format!("levels are recorded of queues of switches: '{}' is a host's", port.name);
         return Err(SpecError::new("/port", message));
     }
-    if !listed.insert(probe.port) {
-        return Err(SpecError::new("/port", format!("port '{}' is recorded twice", port.name)));
-    }
+    refuse!(!listed.insert(probe.port), "/port", "port '{}' is recorded twice", port.name);
     check_window(probe.from_ps, probe.to_ps)?;
-    if probe.bin_bytes == Bytes::ZERO {
-        return Err(SpecError::new("/bin_bytes", "a bin is wider than 0 B (got 0)"));
-    }
+    refuse!(probe.bin_bytes == Bytes::ZERO, "/bin_bytes", "a bin is wider than 0 B (got 0)");
     Ok(())
 }

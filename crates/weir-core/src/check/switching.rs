@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use self::slotted::check_slotted;
 use super::check_port;
 use super::control::check_listed_hosts;
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::network::Topology;
 use crate::spec::control::{Control, Notification, NotificationLane};
 use crate::spec::switching::{Egress, Memory, MemoryPause, Service};
@@ -47,16 +47,10 @@ fn check_memory(memory: &Memory, topology: &Topology, listed: &mut BTreeSet<u32>
             let message = format!("there is no node {node}: the network has {}", topology.nodes.len());
             return Err(SpecError::new(at, message));
         };
-        if topology.is_host(node) {
-            return Err(SpecError::new(at, format!("only switches have a shared memory: '{}' is a host", found.name)));
-        }
-        if !listed.insert(node) {
-            return Err(SpecError::new(at, format!("'{}' has two memories", found.name)));
-        }
+        refuse!(topology.is_host(node), at, "only switches have a shared memory: '{}' is a host", found.name);
+        refuse!(!listed.insert(node), at, "'{}' has two memories", found.name);
     }
-    if memory.bytes == Bytes::ZERO {
-        return Err(SpecError::new("/bytes", "a memory of more than 0 B (got 0 B)"));
-    }
+    refuse!(memory.bytes == Bytes::ZERO, "/bytes", "a memory of more than 0 B (got 0 B)");
     if let Some(alpha) = memory.alpha.filter(|alpha| !(*alpha > 0.0 && alpha.is_finite())) {
         return Err(SpecError::new("/alpha", format!("a number above 0 (got {alpha})")));
     }
@@ -82,9 +76,7 @@ fn check_pause(pause: &MemoryPause, memory: Bytes) -> Result<(), SpecError> {
 }
 
 fn below_xoff(xon: Bytes, xoff: Bytes) -> Result<(), SpecError> {
-    if xon > xoff {
-        return Err(SpecError::new("/xon_bytes", format!("XON comes below XOFF, {xoff} (got {xon})")));
-    }
+    refuse!(xon > xoff, "/xon_bytes", "XON comes below XOFF, {xoff} (got {xon})");
     Ok(())
 }
 

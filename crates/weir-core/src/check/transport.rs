@@ -1,7 +1,7 @@
 //! Legality of connections.
 
 use super::{check_departures, check_host, check_sizes, check_times};
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::network::Topology;
 use crate::spec::Spec;
 use crate::spec::transport::{Connection, Connections, Hosts, Load, Probers};
@@ -97,9 +97,7 @@ fn check_hosts(hosts: &Hosts) -> Result<(), SpecError> {
     if let Some(timers) = &hosts.timers {
         timers.check().map_err(|error| error.under("/timers"))?;
     }
-    if hosts.adapter_frames == Some(0) {
-        return Err(SpecError::new("/adapter_frames", "an adapter holds at least 1 frame (got 0)"));
-    }
+    refuse!(hosts.adapter_frames == Some(0), "/adapter_frames", "an adapter holds at least 1 frame (got 0)");
     match hosts.coalescing_ps {
         Some(Span::ZERO) => Err(SpecError::new("/coalescing_ps", "frames are gathered for longer than 0 s")),
         _ => Ok(()),

@@ -22,7 +22,7 @@ mod trend;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 pub use crate::rapid::Sample;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -123,16 +123,12 @@ impl Config {
     /// # Errors
     /// The first fault found.
     pub fn check(&self) -> Result<(), SpecError> {
-        if self.link_bps.bps() == 0 {
-            return Err(SpecError::new("/link_bps", "a rate above 0 bit/s (got 0 bit/s)"));
-        }
+        refuse!(self.link_bps.bps() == 0, "/link_bps", "a rate above 0 bit/s (got 0 bit/s)");
         if !(LEAST_FRAME..=MOST_FRAME).contains(&self.frame_bytes.count()) {
             let message = format!("frames of {LEAST_FRAME} B to {MOST_FRAME} B (got {})", self.frame_bytes);
             return Err(SpecError::new("/frame_bytes", message));
         }
-        if self.measurements == Some(0) {
-            return Err(SpecError::new("/measurements", "at least 1 measurement (got 0)"));
-        }
+        refuse!(self.measurements == Some(0), "/measurements", "at least 1 measurement (got 0)");
         self.method.check().map_err(|error| error.under("/method"))
     }
 }
@@ -149,13 +145,9 @@ impl Method {
             Method::Pathload { packets, streams, gap_ps, share, resolution_bps, most_bps, .. } => {
                 within("packets", "packets", packets, LEAST_STREAM, MOST_TRAIN)?;
                 within("streams", "streams", streams, 2, 100)?;
-                if gap_ps == Span::ZERO {
-                    return Err(SpecError::new("/gap_ps", "a time above 0 s (got 0 s)"));
-                }
+                refuse!(gap_ps == Span::ZERO, "/gap_ps", "a time above 0 s (got 0 s)");
                 for (field, rate) in [("resolution_bps", resolution_bps), ("most_bps", Some(most_bps))] {
-                    if rate == Some(Rate::from_bps(0)) {
-                        return Err(SpecError::new(format!("/{field}"), "a rate above 0 bit/s (got 0 bit/s)"));
-                    }
+                    refuse!(rate == Some(Rate::from_bps(0)), format!("/{field}"), "a rate above 0 bit/s (got 0 bit/s)");
                 }
                 share
             }
@@ -169,9 +161,7 @@ impl Method {
                 share
             }
         };
-        if !(share > 0.0 && share <= 1.0) {
-            return Err(SpecError::new("/share", format!("a share above 0 and at most 1 (got {share})")));
-        }
+        refuse!(!(share > 0.0 && share <= 1.0), "/share", "a share above 0 and at most 1 (got {share})");
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::spec::LineSpec;
 use crate::cc::{Controllers, Setup};
 use crate::check::parse;
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::tcp;
 use crate::units::{Bytes, Span};
 
@@ -85,9 +85,7 @@ impl LoadedPath {
     /// # Errors
     /// The first fault found.
     pub fn check(&self) -> Result<(), SpecError> {
-        if self.hops.is_empty() {
-            return Err(SpecError::new("/hops", "a path has at least one hop"));
-        }
+        refuse!(self.hops.is_empty(), "/hops", "a path has at least one hop");
         for (i, hop) in self.hops.iter().enumerate() {
             for (name, line) in [("forward", &hop.forward), ("backward", &hop.backward)] {
                 line.check().map_err(|error| error.under(format!("/hops/{i}/{name}")))?;

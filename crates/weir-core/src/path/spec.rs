@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::loss::LossModel;
 use crate::check::{check_departures, check_sizes, parse};
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::spec::aqm::Aqm;
 use crate::spec::{Departures, FrameSize, Limit};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -154,9 +154,7 @@ impl LineSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         self.loss.check().map_err(|error| error.under("/loss"))?;
         check_share("/duplicate", self.duplicate)?;
-        if !(1..=MAX_LANES).contains(&self.lanes) {
-            return Err(SpecError::new("/lanes", format!("1 to {MAX_LANES} transmitters (got {})", self.lanes)));
-        }
+        refuse!(!(1..=MAX_LANES).contains(&self.lanes), "/lanes", "1 to {MAX_LANES} transmitters (got {})", self.lanes);
         self.rate.check().map_err(|error| error.under("/rate"))?;
         self.delays.check().map_err(|error| error.under("/delays"))?;
         if let Some(aqm) = &self.aqm {
@@ -167,9 +165,7 @@ impl LineSpec {
                     "a management of the program: only ports of a simulated network have one",
                 ));
             }
-            if self.rate == RateSpec::Unlimited {
-                return Err(SpecError::new("/aqm", "nothing waits without a transmitter with a rate"));
-            }
+            refuse!(self.rate == RateSpec::Unlimited, "/aqm", "nothing waits without a transmitter with a rate");
         }
         for (i, cross) in self.cross.iter().enumerate() {
             self.check_cross(cross).map_err(|error| error.under(format!("/cross/{i}")))?;
@@ -188,9 +184,7 @@ impl LineSpec {
     fn check_cross(&self, cross: &CrossSpec) -> Result<(), SpecError> {
         check_departures(&cross.departures).map_err(|error| error.under("/departures"))?;
         check_sizes(&cross.frame_size).map_err(|error| error.under("/frame_size"))?;
-        if self.rate == RateSpec::Unlimited {
-            return Err(SpecError::new("", "cross traffic needs a transmitter with a rate"));
-        }
+        refuse!(self.rate == RateSpec::Unlimited, "", "cross traffic needs a transmitter with a rate");
         if cross.lane >= self.lanes {
             let message = format!("there are {} transmitters (got {}, counted from 0)", self.lanes, cross.lane);
             return Err(SpecError::new("/lane", message));

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::units::{Rate, Span};
 
 /// How the mean rate follows the estimates.
@@ -47,15 +47,9 @@ impl Adaptation {
     /// # Errors
     /// The first fault found.
     pub fn check(&self) -> Result<(), SpecError> {
-        if self.tau_ps == Span::ZERO {
-            return Err(SpecError::new("/tau_ps", "a time above 0 s (got 0 s)"));
-        }
-        if !(self.eta >= 1.0 && self.eta <= 1e6) {
-            return Err(SpecError::new("/eta", format!("a number from 1 to 1000000 (got {})", self.eta)));
-        }
-        if !(self.beta > 0.0 && self.beta <= 1.0) {
-            return Err(SpecError::new("/beta", format!("a number above 0 and at most 1 (got {})", self.beta)));
-        }
+        refuse!(self.tau_ps == Span::ZERO, "/tau_ps", "a time above 0 s (got 0 s)");
+        refuse!(!(self.eta >= 1.0 && self.eta <= 1e6), "/eta", "a number from 1 to 1000000 (got {})", self.eta);
+        refuse!(!(self.beta > 0.0 && self.beta <= 1.0), "/beta", "a number above 0 and at most 1 (got {})", self.beta);
         let (least, most) = (self.least_bps, self.most_bps);
         if least.bps() == 0 || least > most {
             let message = format!("the least rate is above 0 and at most the greatest, {most} (got {least})");

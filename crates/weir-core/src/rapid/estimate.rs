@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sample::Step;
 use super::{chirp, excursion, fluid, trend};
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::units::{Rate, Span};
 
 /// How the available bandwidth is distinguished from send and receive gaps.
@@ -115,15 +115,11 @@ impl Estimator {
         };
         match *self {
             Estimator::Gap { excursion, sum, .. } => {
-                if !(1..=MOST_VALID).contains(&sum) {
-                    return Err(SpecError::new("/sum", format!("1 to {MOST_VALID} gaps (got {sum})")));
-                }
+                refuse!(!(1..=MOST_VALID).contains(&sum), "/sum", "1 to {MOST_VALID} gaps (got {sum})");
                 valid(excursion)
             }
             Estimator::Smooth { weight, excursion, .. } => {
-                if !(0.0..1.0).contains(&weight) {
-                    return Err(SpecError::new("/weight", format!("a number from 0 to below 1 (got {weight})")));
-                }
+                refuse!(!(0.0..1.0).contains(&weight), "/weight", "a number from 0 to below 1 (got {weight})");
                 valid(excursion)
             }
             Estimator::Chirp { factor, excursion } => {

@@ -36,7 +36,7 @@ pub use probing::Probing;
 pub use ramp::{Ramp, Schedule};
 pub use sample::Sample;
 
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::units::{Bytes, Rate, Span};
 
 /// Settings of a probing sender, as they cross the boundary.
@@ -95,9 +95,7 @@ impl Config {
         self.denoising.check().map_err(|error| error.under("/denoising"))?;
         self.estimator.check().map_err(|error| error.under("/estimator"))?;
         self.rate.check().map_err(|error| error.under("/rate"))?;
-        if self.link_bps.bps() == 0 {
-            return Err(SpecError::new("/link_bps", "a rate above 0 bit/s (got 0 bit/s)"));
-        }
+        refuse!(self.link_bps.bps() == 0, "/link_bps", "a rate above 0 bit/s (got 0 bit/s)");
         match self.repair_bps {
             Some(rate) if rate.bps() == 0 => Err(SpecError::new("/repair_bps", "a rate above 0 bit/s (got 0 bit/s)")),
             _ => Ok(()),

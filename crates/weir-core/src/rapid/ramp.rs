@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::units::{Bytes, PS_PER_S, Rate, Span};
 
 /// The shape of p-streams: packets at rates that grow exponentially, about a mean rate.
@@ -80,9 +80,7 @@ impl Ramp {
             let message = format!("a stream has {LEAST} to {MOST} packets (got {})", self.packets);
             return Err(SpecError::new("/packets", message));
         }
-        if !(self.rho > 1.0 && self.rho <= 100.0) {
-            return Err(SpecError::new("/rho", format!("a number above 1 and at most 100 (got {})", self.rho)));
-        }
+        refuse!(!(self.rho > 1.0 && self.rho <= 100.0), "/rho", "a number above 1 and at most 100 (got {})", self.rho);
         match self.rates {
             Some(rates) if rates < 2 || rates > self.packets => {
                 Err(SpecError::new("/rates", format!("2 to {} rates (got {rates})", self.packets)))

@@ -30,7 +30,7 @@ pub use self::receiver::{Demand, Receiver};
 pub use self::sender::{Counters, Sender};
 pub use self::sleek::{Known, Sleek, SleekConfig};
 use crate::cc;
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::spec::classes::CLASSES;
 use crate::spec::messages::Packets;
 use crate::tcp;
@@ -202,17 +202,11 @@ impl Config {
                 return Err(SpecError::new(at, format!("a time above 0 s and at most {LONGEST} (got {span})")));
             }
         }
-        if self.control_class >= CLASSES {
-            return Err(SpecError::new("/control_class", format!("a class from 0 to 7 (got {})", self.control_class)));
-        }
+        refuse!(self.control_class >= CLASSES, "/control_class", "a class from 0 to 7 (got {})", self.control_class);
         for (at, bytes) in [("/answer_bytes", self.answer_bytes), ("/telemetry_bytes", self.telemetry_bytes)] {
-            if !(1..=9000).contains(&bytes.count()) {
-                return Err(SpecError::new(at, format!("1 B to 9000 B (got {bytes})")));
-            }
+            refuse!(!(1..=9000).contains(&bytes.count()), at, "1 B to 9000 B (got {bytes})");
         }
-        if self.window_bytes == Some(Bytes::ZERO) {
-            return Err(SpecError::new("/window_bytes", "1 B or more (got 0 B)"));
-        }
+        refuse!(self.window_bytes == Some(Bytes::ZERO), "/window_bytes", "1 B or more (got 0 B)");
         if self.recovery != Recovery::Selective && (self.paths.is_some() || self.credit.is_some()) {
             let at = if self.paths.is_some() { "/paths" } else { "/credit" };
             let message =
@@ -261,9 +255,7 @@ impl Credit {
             ("packets", self.packets, 1000.0),
             ("share", self.share, 1.0),
         ] {
-            if !(value > 0.0 && value <= most) {
-                return Err(SpecError::new(format!("/{name}"), format!("above 0 and at most {most} (got {value})")));
-            }
+            refuse!(!(value > 0.0 && value <= most), format!("/{name}"), "above 0 and at most {most} (got {value})");
         }
         match self.oversubscription {
             Some(value) if !(1.0..=1000.0).contains(&value) => {

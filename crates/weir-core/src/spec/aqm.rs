@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Marking;
 use crate::custom::Custom;
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::units::{Bytes, Span};
 
 /// Most queues of [`FqCodel`].
@@ -206,9 +206,7 @@ impl Aqm {
                     let message = format!("1 to {MAX_FLOW_QUEUES} queues (got {})", fq.queues);
                     return Err(SpecError::new("/queues", message));
                 }
-                if fq.quantum_bytes == Bytes::ZERO {
-                    return Err(SpecError::new("/quantum_bytes", "a turn is more than 0 B (got 0)"));
-                }
+                refuse!(fq.quantum_bytes == Bytes::ZERO, "/quantum_bytes", "a turn is more than 0 B (got 0)");
                 Ok(())
             }
             Aqm::Pie(pie) => {
@@ -252,9 +250,7 @@ const MAX_COUPLING: f64 = 1e3;
 const LEAST_SHARE: f64 = 1e-3;
 
 fn check_controller(update: Span, alpha: f64, beta: f64) -> Result<(), SpecError> {
-    if update < LEAST_UPDATE {
-        return Err(SpecError::new("/update_ps", format!("at least {LEAST_UPDATE} (got {update})")));
-    }
+    refuse!(update < LEAST_UPDATE, "/update_ps", "at least {LEAST_UPDATE} (got {update})");
     among("/alpha", alpha, 0.0..=MAX_WEIGHT)?;
     among("/beta", beta, 0.0..=MAX_WEIGHT)
 }
@@ -268,10 +264,7 @@ fn among(at: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Result<(
 
 fn check_codel(target: Span, interval: Span) -> Result<(), SpecError> {
     above_zero("/target_ps", target)?;
-    if interval < target {
-        let message = format!("at least the target, {target} (got {interval})");
-        return Err(SpecError::new("/interval_ps", message));
-    }
+    refuse!(interval < target, "/interval_ps", "at least the target, {target} (got {interval})");
     Ok(())
 }
 

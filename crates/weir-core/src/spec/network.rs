@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::path::LossModel;
 use crate::units::{Bytes, Rate, Span};
 
@@ -250,9 +250,7 @@ impl Marking {
             let message = format!("the upper threshold is at least the lower, {lower} (got {})", self.k_max_bytes);
             return Err(SpecError::new("/k_max_bytes", message));
         }
-        if !(0.0..=1.0).contains(&self.p_max) {
-            return Err(SpecError::new("/p_max", format!("a number from 0 to 1 (got {})", self.p_max)));
-        }
+        refuse!(!(0.0..=1.0).contains(&self.p_max), "/p_max", "a number from 0 to 1 (got {})", self.p_max);
         Ok(())
     }
 }

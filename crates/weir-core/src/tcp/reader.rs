@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::units::{Rate, Span, Time};
 
 /// How the application at the receiver reads.
@@ -18,9 +18,7 @@ pub struct Reading {
 
 impl Reading {
     pub(crate) fn check(&self) -> Result<(), SpecError> {
-        if self.rate_bps.bps() == 0 {
-            return Err(SpecError::new("/rate_bps", "a rate above 0 (got 0)"));
-        }
+        refuse!(self.rate_bps.bps() == 0, "/rate_bps", "a rate above 0 (got 0)");
         let mut last = Time::ZERO;
         for (place, &(from, until)) in self.pauses_ps.iter().enumerate() {
             if from < last || until <= from {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::SpecError;
+use crate::error::{SpecError, refuse};
 use crate::rng::Stream;
 use crate::units::{Span, Time};
 
@@ -28,9 +28,7 @@ impl Timing {
     /// # Errors
     /// The first fault found.
     pub fn check(&self) -> Result<(), SpecError> {
-        if !(0.0..=1.0).contains(&self.late) {
-            return Err(SpecError::new("/late", format!("a share from 0 to 1 (got {})", self.late)));
-        }
+        refuse!(!(0.0..=1.0).contains(&self.late), "/late", "a share from 0 to 1 (got {})", self.late);
         Ok(())
     }
 }
