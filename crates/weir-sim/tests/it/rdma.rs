@@ -272,7 +272,7 @@ fn sleek() -> Detection {
 /// When the last message was delivered, packets sent again, timeouts, frames that were dropped.
 fn summary(totals: &Totals) -> (Time, u64, u64, u64) {
     let rows = of(totals);
-    let last = rows.iter().map(|row| row.delivered).max().expect("messages");
+    let last = rows.iter().map(over).max().expect("messages");
     let again = rows.iter().map(|row| u64::from(row.retransmits)).sum();
     let timeouts = rows.iter().map(|row| u64::from(row.timeouts)).sum();
     (last, again, timeouts, totals.flows.iter().map(|flow| flow.dropped_frames).sum())
