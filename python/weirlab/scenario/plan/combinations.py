@@ -114,12 +114,12 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
 
 _POINT_BYTES, _SEED_BYTES = 1000, 48
 """Of memory, rounded up, that the list of runs takes for each point, and for each replicate of all points."""
+_NOTHING_BYTES = 100_000_000
+"""Every machine has as much: for less it is not asked."""
 
 
 def refuse_unlisted(study: Study, replicates: int) -> None:
     """Raise InputError where the mere list of the runs does not fit into memory."""
-    import psutil
-
     match study.design:
         case LatinHypercube(points=points):
             rows = points
@@ -130,11 +130,16 @@ def refuse_unlisted(study: Study, replicates: int) -> None:
         case _:
             rows = 1
     points = math.prod(map(len, study.factors.values())) * rows
-    needed, free = points * _POINT_BYTES + replicates * _SEED_BYTES, psutil.virtual_memory().available
+    needed = points * _POINT_BYTES + replicates * _SEED_BYTES
+    if needed < _NOTHING_BYTES:
+        return
+    import psutil
+
+    free = psutil.virtual_memory().available
     if needed > free:
         raise InputError(
             f"{points * replicates:,} runs ({points:,} points of {replicates:,} replicates): their list "
-            f"alone takes {needed / 1e9:,.0f} GB of memory, but {free / 1e9:.0f} GB are free; ask for fewer"
+            f"alone takes {needed / 1e9:,.1f} GB of memory, but {free / 1e9:.1f} GB are free; ask for fewer"
         )
 
 
