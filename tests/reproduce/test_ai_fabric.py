@@ -84,6 +84,12 @@ def test_a_run_without_an_answer_fails_a_check(found, measure):
     assert f": {measure}" in last.evidence
 
 
+def test_a_measure_that_no_run_answers_is_unknown(found):
+    value = pl.when(pl.col("measure") == "latency").then(None).otherwise("value")
+    *_, last = with_values(found, value)
+    assert "GPCNeT, alone: latency" in last.evidence
+
+
 def test_a_mean_is_unknown_where_a_run_gives_no_answer():
     names = {name: ["a"] * 2 for name in ("id", "condition", "measure", "unit")}
     assert summary(pl.DataFrame({**names, "value": [1.0, None]})).item(0, "mean") is None
