@@ -437,7 +437,7 @@ def check_conservation(records: Records) -> None:
 def save_scenario(scenario: Scenario, directory: Path) -> None:
     """Write `scenario.yaml`, complete with defaults, and what the simulator makes of it as
     `resolved.json`."""
-    write_text(directory / "scenario.yaml", scenario.to_yaml())
+    write_text(directory / "scenario.yaml", scenario.to_yaml(movable=True))
     bed = scenario.testbed
     if scenario.network is not None and scenario.search is None and isinstance(bed, Sim) and not bed.on_path:
         write_text(directory / "resolved.json", resolve(scenario).spec_json + "\n")

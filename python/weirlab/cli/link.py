@@ -191,12 +191,11 @@ def write_scenario(scenario: Scenario, file: Path) -> None:
     there is one, and WeirlabError where none can be.
     """
     from weirlab.files import whole
-    from weirlab.scenario.file.moving import movable
 
     if file.exists():
         raise InputError(f"--write {file}: exists already; name a new file")
     with whole(file) as unfinished:
-        unfinished.write_text(movable(scenario).as_written(), encoding="utf-8")
+        unfinished.write_text(scenario.as_written(movable=True), encoding="utf-8")
     tell(f"written: {file}")
 
 

@@ -380,6 +380,14 @@ def _read_traffic_selector(value: object) -> tuple[str, ...]:
 
 Text = Annotated[str, BeforeValidator(_read_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 """Any text but none at all."""
+
+
+class NamesFile:
+    """Marks text that names a file or a directory, relative to the scenario file."""
+
+
+File = Annotated[Text, NamesFile()]
+"""The name of a file, or of a directory."""
 Name = Annotated[
     str,
     BeforeValidator(_read_name),

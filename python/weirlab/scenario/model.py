@@ -145,9 +145,16 @@ class Scenario(Model):
         plain = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
         return {key: _kind_first(value) for key, value in plain.items()}
 
-    def to_yaml(self) -> str:
-        """The scenario in full as a file that `loads` reads back equal."""
-        return yaml.safe_dump(self.dump(), sort_keys=False, allow_unicode=True, width=110)
+    def to_yaml(self, *, movable: bool = False) -> str:
+        """The scenario in full as a file that `loads` reads back equal. One that is `movable` names other
+        files in full, so that it may lie elsewhere."""
+        plain = self._moved(self.dump()) if movable else self.dump()
+        return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=110)
+
+    def _moved(self, plain: dict[str, object]) -> dict[str, object]:
+        from weirlab.scenario.file.moving import moved
+
+        return moved(self, plain)
 
     def save(self, file: str | Path) -> Path:
         """Write the scenario, no longer than it was written, into a file that `weir` and `load` take."""
@@ -163,10 +170,12 @@ class Scenario(Model):
     def _repr_html_(self) -> str:
         return f"<b>{html.escape(self.name)}</b><pre>{html.escape(self.as_written())}</pre>"
 
-    def as_written(self) -> str:
+    def as_written(self, *, movable: bool = False) -> str:
         """The scenario as a file that says no more than what it was read from, all parents and assignments
-        included, or made of in Python, and that `loads` reads back."""
-        plain = self._origin.tree.plain() or _texts(self._given())
+        included, or made of in Python, and that `loads` reads back; `movable` as in `to_yaml`."""
+        plain: dict[str, object] = self._origin.tree.plain() or _texts(self._given())
+        if movable:
+            plain = self._moved(plain)
         return yaml.dump(
             plain, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
         )
@@ -246,9 +255,10 @@ _Plain.yaml_implicit_resolvers = {
 }
 
 
-def _texts(value: object) -> object:
+def _texts(value: dict[str, object]) -> dict[str, object]:
     """`value` with all scalars as the text that a file has."""
-    return Node.of(value).plain()
+    plain: dict[str, object] = Node.of(value).plain()
+    return plain
 
 
 def _kind_first(value: object) -> object:

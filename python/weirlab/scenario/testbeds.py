@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 
 from weirlab.errors import UnitError
 from weirlab.fields import values
-from weirlab.fields.base import BY_KIND, Model, Named, OpenKinds, Text
+from weirlab.fields.base import BY_KIND, File, Model, Named, OpenKinds, Text
 from weirlab.scenario.network.path import Hop
 from weirlab.units import FrameRate, Frames, Size, Span
 
@@ -252,7 +252,7 @@ class Command(Testbed):
     kind: Literal["command"]
     run: tuple[Text, ...] = Field(min_length=1, examples=[["./my-tester", "--load", "{load_fps}"]])
     """The program and its arguments, with fields of the trial in braces. No shell is involved."""
-    directory: Text | None = None
+    directory: File | None = None
     """Where it runs. Absent: the directory of the scenario file."""
     timeout: values.PositiveSpan = Span.from_s(60)
     """A trial fails when the program takes this much longer than the trial lasts."""
@@ -344,7 +344,7 @@ class Ssh(Testbed):
     """Where connections and pings to the far end go. Absent: where ssh connects to for `far`."""
     near_address: Host | None = None
     """The same for the near end, for traffic that goes there."""
-    config: Text | None = None
+    config: File | None = None
     """A configuration file of ssh instead of the user's; relative to the scenario file."""
     port: values.PortNumber = 5201
     """Of the iperf3 server."""

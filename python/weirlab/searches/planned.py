@@ -41,7 +41,8 @@ class SearchesPlan:
 
     def document(self) -> dict[str, object]:
         """See `weirlab.execution.Plan`."""
-        return {"kind": "searches", "name": self.scenario.name, "scenario": self.scenario.as_written()}
+        scenario = self.scenario.as_written(movable=True)
+        return {"kind": "searches", "name": self.scenario.name, "scenario": scenario}
 
     def lists_impossible(self) -> bool:
         """See `weirlab.execution.Plan`."""

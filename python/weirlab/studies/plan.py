@@ -194,7 +194,7 @@ class RunsPlan:
         return {
             "kind": "runs",
             "name": self.scenario.name,
-            "scenario": self.scenario.as_written(),
+            "scenario": self.scenario.as_written(movable=True),
             "seed": self.first_seed,
             "replicates": self.least,
         }

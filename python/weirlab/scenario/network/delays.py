@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 from weirlab.errors import InputError, UnitError
-from weirlab.fields.base import Model, Text
+from weirlab.fields.base import File, Model
 from weirlab.fields.values import PositiveSpan
 from weirlab.units import Span
 
@@ -27,7 +27,7 @@ class Delays(Model):
 
     steps: tuple[DelayStep, ...] = ()
     """When it changes, and to what; the first step is at 0 s."""
-    trace: Text | None = None
+    trace: File | None = None
     """A file of such steps, a time and a delay in ms on each line; relative to the scenario file. Instead of
     `steps`."""
     repeat: PositiveSpan | None = None

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from weirlab import spec as core
 from weirlab.errors import InputError, Problem, ScenarioError
-from weirlab.fields.base import BY_KIND, Model, Named, Text
+from weirlab.fields.base import BY_KIND, File, Model, Named
 from weirlab.fields.values import Count, Flag, Fraction, Limit, Natural, PositiveRate, PositiveSpan
 from weirlab.scenario.network import ClassQueues, LossBursts, RandomLoss, limit_spec, loss_spec
 from weirlab.scenario.network.aqm import AnyAqm, Managed, aqm_spec
@@ -78,7 +78,7 @@ class Line(Model):
     """A rate that changes; the first step is at 0 s. Instead of `rate`."""
     repeat: PositiveSpan | None = None
     """After which time the steps start again. Absent: the last rate stays."""
-    trace: Text | None = None
+    trace: File | None = None
     """A file of times in ms at which 1504 B can leave (Mahimahi's format), repeated forever; relative to the
     scenario file. Instead of `rate`.
     """

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from weirlab.fields.base import BY_KIND, Model, Text
+from weirlab.fields.base import BY_KIND, File, Model
 from weirlab.fields.values import Count, Flag, Fraction, Number, PositiveFraction, PositiveSize, PositiveSpan
 from weirlab.scenario.traffic.chains import Algorithm, Operation
 from weirlab.units import Size, Span
@@ -85,7 +85,7 @@ class SizeTable(Model):
     """A cumulative distribution in a file."""
 
     kind: Literal["table"]
-    file: Text
+    file: File
     """CSV with a header `bytes,share`: sizes, and the share of messages that are no longer, linear between;
     the last share is 1. Relative to the scenario file."""
 
@@ -193,7 +193,7 @@ class Program(Carried):
     """Messages and computations of programs in a trace; its ranks are the hosts in `from`, in their order."""
 
     kind: Literal["goal"]
-    file: Text
+    file: File
     """A schedule in GOAL, as text. Relative to the scenario file."""
 
 
@@ -239,7 +239,7 @@ class Trace(Carried):
     order."""
 
     kind: Literal["chakra"]
-    file: Text
+    file: File
     """The traces of all ranks, with `*` for the rank in the name: `job.*.et` for `job.0.et`, `job.1.et`, ...
     Relative to the scenario file."""
     algorithms: Algorithms = Algorithms()
@@ -250,7 +250,7 @@ class FlowTable(Carried):
     """Messages that are listed in a file: who sends how much to whom, and when."""
 
     kind: Literal["flow-table"]
-    file: Text
+    file: File
     """CSV with a header, or Parquet (`.parquet`): columns `start`, `from`, `to`, `bytes`, in the order of
     time. Starts are seconds, or quantities such as `12.5 us`; a column `start_ps`, `start_ns`, `start_us` or
     `start_ms` holds numbers in this unit. Relative to the scenario file."""
@@ -279,7 +279,7 @@ class Matrix(Model):
     """Each message to a random receiver, with weights from a file."""
 
     kind: Literal["matrix"]
-    file: Text
+    file: File
     """CSV: the first line names receivers from its second column on; each further line a sender, and the
     weights of its receivers. `load` is that of the sender with the greatest sum of weights, others have less
     in proportion. Relative to the scenario file."""
