@@ -59,7 +59,7 @@ def test_a_point_is_the_scenario_that_a_file_of_its_own_would_be(name):
     scenario = load(name)
     plan = RunsPlan(scenario, 1, 1)
     for number in [int(n) for n in plan.order[:: max(1, len(plan.order) // 7)]]:
-        combination, row = divmod(number, plan._rows)
+        combination, row = divmod(number, plan.rows)
         changes = plan._changes(combination) | plan._design(combination)[row]
         base = loads(plan._base.as_written())
         point = outcome(lambda number=number: plan.point(number).scenario)
