@@ -75,7 +75,7 @@ def results(
       weir results /shared/lab \\
           --sql 'SELECT MAX(value) FROM measures'
       weir results /shared/lab \\
-          --sql 'SELECT * FROM measures JOIN points USING (plan, point)'
+          --sql 'SELECT * FROM measures NATURAL JOIN points'
       weir results /shared/lab --sql 'SELECT * FROM runs' --export runs.parquet
       weir results /shared/lab --compact --prune stale --prune damaged
     """
