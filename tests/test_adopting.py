@@ -105,16 +105,16 @@ def test_what_was_taken_over_is_what_would_have_been_found(scenario, store, tmp_
         assert plan.point(row["point"]).key(row["replicate"]) == (row["key"], row["seed"])
 
 
-def test_runs_of_halving_are_those_of_the_same_length(scenario, tmp_path):
-    halved = scenario.assign(
-        {"study.halving": {"measure": "loss", "best": "lowest", "verdict": 4}, "run.duration": "1 ms"}
-    )
-    run_study(scenario, store=tmp_path / "store", replicates=3)
+def test_a_study_takes_over_the_runs_of_a_contest_but_a_contest_none_before_it_asks(scenario, tmp_path):
+    halving = {"measure": "loss", "best": "lowest", "verdict": 4}
+    contest = scenario.assign({"study.halving": halving})
+    run_study(contest, store=tmp_path / "store", replicates=3)
     store = Store.open(tmp_path / "store")
-    plan = plan_of(halved)
+    plan = plan_of(scenario, 4)
     assert adopt(plan, store) > 0
     for row in store.rows(plan=store.keep("plans", plan.document())).iter_rows(named=True):
         assert plan.point(row["point"]).key(row["replicate"]) == (row["key"], row["seed"])
+    assert adopt(plan_of(contest, 2), store) == 0
 
 
 def test_a_field_that_goes_with_its_kind_is_no_reason_to_take_points_for_the_same(store, scenario):

@@ -16,12 +16,10 @@ import numpy as np
 import polars as pl
 
 from weirlab.errors import ScenarioError, UnsupportedError, WeirlabError
-from weirlab.runs import replicate_seeds
 from weirlab.scenario.plan import Level
-from weirlab.scenario.plan.design import Optimise
 from weirlab.scenario.plan.levels import thawed
 from weirlab.store import Store
-from weirlab.studies.plan import RunsPlan, Stage, plan_of
+from weirlab.studies.plan import RunsPlan, plan_of
 
 _READ = 100
 """Objects of the store that are in memory at once."""
@@ -53,8 +51,8 @@ def adopt(plan: RunsPlan, store: Store) -> int:
 
 
 def _relatives(plan: RunsPlan, store: Store, own: str) -> Iterator[tuple[str, RunsPlan]]:
-    """The other studies of the same scenario, but for those that choose their points while they run."""
-    if isinstance(plan.section.design, Optimise):
+    """The other studies of the same scenario; none for a study that chooses its points while it runs."""
+    if plan.stages:
         return
     sections = _sections(plan.document())
     for name in store.documents("plans"):
@@ -82,33 +80,25 @@ def _taken(plan: RunsPlan, other: RunsPlan, rows: pl.DataFrame) -> pl.DataFrame:
     place_of = _places(plan, other)
     here = np.full(int(plan.order.max(initial=-1)) + 1, fill_value=False)
     here[plan.order] = True
+    seeds = pl.DataFrame({"seed": plan.seeds}, schema={"seed": pl.UInt64}).with_row_index("replicate")
     found = [rows.clear()]
-    for then, stage in enumerate(_stages(other)):
-        for now, same in enumerate(_stages(plan)):
-            if stage.duration != same.duration:
-                continue
-            numbers = rows.get_column("point").to_numpy().astype(np.int64)
-            at, row = np.divmod(numbers - then * other.base_points, other.rows)
-            known = (at >= 0) & (at < len(place_of))
-            known[known] = place_of[at[known]] >= 0
-            numbers = now * plan.base_points + place_of[at[known]] * plan.rows + row[known]
-            wanted = here[numbers]
-            seeds = replicate_seeds((plan.first_seed + same.first_seed) % 2**64, same.most)
-            replicates = pl.DataFrame({"seed": seeds}, schema={"seed": pl.UInt64}).with_row_index("replicate")
-            moved = (
-                rows.filter(pl.Series(known))
-                .with_columns(point=pl.Series(numbers, dtype=pl.UInt32))
-                .filter(pl.Series(wanted))
-                .drop("replicate")
-                .join(replicates, on="seed", how="inner", maintain_order="left")
-            )
-            found.append(moved.select(rows.columns))
+    whole = [place for place, stage in enumerate(other.stages) if stage.duration is None]
+    for place in whole or [0]:
+        numbers = rows.get_column("point").to_numpy().astype(np.int64)
+        at, row = np.divmod(numbers - place * other.base_points, other.rows)
+        known = (at >= 0) & (at < len(place_of))
+        known[known] = place_of[at[known]] >= 0
+        numbers = place_of[at[known]] * plan.rows + row[known]
+        moved = (
+            rows.filter(pl.Series(known))
+            .with_columns(point=pl.Series(numbers, dtype=pl.UInt32))
+            .filter(pl.Series(here[numbers]))
+            .drop("replicate")
+            .join(seeds, on="seed", how="inner", maintain_order="left")
+        )
+        found.append(moved.select(rows.columns))
     taken = pl.concat(found)
     return taken if _are_the_same(plan, taken) else taken.clear()
-
-
-def _stages(plan: RunsPlan) -> tuple[Stage, ...]:
-    return plan.stages or (Stage("", None, 0, plan.replicates),)
 
 
 def _places(plan: RunsPlan, other: RunsPlan) -> np.ndarray:
