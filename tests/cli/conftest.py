@@ -105,13 +105,13 @@ def weir_process(place: Path) -> Callable[..., Outcome]:
         )
         try:
             if interrupt_when is not None:
-                deadline = time.monotonic() + 60
+                deadline = time.monotonic() + 300
                 while not interrupt_when():
                     assert process.poll() is None, process.communicate()
                     assert time.monotonic() < deadline
                     time.sleep(0.02)
                 process.send_signal(interrupt)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=300)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
