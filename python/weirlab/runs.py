@@ -60,9 +60,14 @@ class Run:
     remark: str = ""
     """Why there are fewer replicates than were asked for; empty where there are all."""
 
-    def __repr__(self) -> str:
+    @property
+    def text(self) -> str:
+        """What it is, in a few words."""
         many = f"{len(self.seeds)} replicates from seed" if len(self.seeds) > 1 else "seed"
-        return f"<Run of {self.scenario.name}: {many} {self.seeds[0]}, {self.records!r}>"
+        return f"Run of {self.scenario.name}: {many} {self.seeds[0]}"
+
+    def __repr__(self) -> str:
+        return f"<{self.text}, {self.records!r}>"
 
     def save(self, directory: str | Path, *, overrides: Mapping[str, str] | None = None) -> None:
         """Write scenario, tables and manifest into `directory`, which is made if needed.

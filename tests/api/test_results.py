@@ -73,7 +73,7 @@ def test_tables_complete_on_tab_and_have_names_beside_ids(run):
 def test_a_run_says_what_it_is_without_making_a_table(run):
     fresh = weirlab.run(INCAST)
     text = repr(fresh)
-    assert text.startswith("<Run of small-incast: seed 1, <")
+    assert text == "<Run of small-incast: seed 1; .summary() .tables .plot() .report()>"
     assert "deliveries" not in fresh.records._tables
 
 

@@ -27,6 +27,9 @@ T = TypeVar("T")
 _ROWS = 12
 """Rows of a table in a notebook; a report has them all."""
 
+MEMBERS = ".summary() .tables .plot() .report()"
+"""What to ask a result for, where it is displayed."""
+
 
 class Sentences(tuple[str, ...]):
     """Sentences, the one that matters first. Printed and shown one per line."""
@@ -188,12 +191,12 @@ class Result(ABC):
         copytree(self.directory, place, dirs_exist_ok=True)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.name}>"
+        return f"<{type(self).__name__} of {self.name}; {MEMBERS}>"
 
     def _repr_html_(self) -> str:
         first, *others = [*self._sentences(), ""]
         head = f"<b>{html.escape(self.name)}: {html.escape(first)}</b>"
-        foot = "<small>.summary() .tables .plot() .report()</small>"
+        foot = f"<small>{MEMBERS}</small>"
         body = "".join(f"<div>{html.escape(sentence)}</div>" for sentence in others if sentence)
         return f"<div>{head}{body}{as_html(self.blocks())}{foot}</div>"
 

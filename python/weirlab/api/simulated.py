@@ -18,7 +18,7 @@ import polars as pl
 
 from weirlab import runs
 from weirlab.api.kept import AnyScenario, place_for, scenario_of
-from weirlab.api.result import Result, Shelf
+from weirlab.api.result import MEMBERS, Result, Shelf
 from weirlab.evaluation import Evaluation, evaluated, summaries, summary as measures_json
 from weirlab.files import Scratch
 from weirlab.records import Parts, save_tables
@@ -204,7 +204,7 @@ class RunResult(Result):
             raise
 
     def __repr__(self) -> str:
-        return repr(self.run)
+        return f"<{self.run.text}; {MEMBERS}>"
 
 
 def run(

@@ -58,7 +58,8 @@ def _faults(scenario: Scenario, layout: Layout, measure: Measure, path: Where) -
     if window is not None and scenario.run.duration is not None and window.high > scenario.run.duration:
         yield (
             (*path, "window"),
-            f"ends after the run ({scenario.run.duration}); end it by then, or leave it out",
+            f"ends after the run ({scenario.run.duration}); end it by then, or remove it "
+            f"(--set {'.'.join(map(str, path))}.window=)",
         )
     absent = [each.name for each in _hotspots(measure) if each.name not in scenario.hotspots]
     if absent:

@@ -99,7 +99,10 @@ def _recorded(
 def _ends_late(scenario: Scenario, name: str, window: Interval[Span] | None) -> Iterator[Fault]:
     duration = scenario.run.duration
     if window is not None and duration is not None and window.high > duration:
-        yield ("record", name, "window"), f"ends after the run ({duration}); end it by then, or leave it out"
+        yield (
+            ("record", name, "window"),
+            f"ends after the run ({duration}); end it by then, or remove it (--set record.{name}.window=)",
+        )
 
 
 def _twice(
