@@ -13,6 +13,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -132,12 +133,14 @@ def test_a_managed_queue_keeps_the_wait_of_real_connections_near_its_target(kind
         with ThreadPoolExecutor(1) as pool:
             load = pool.submit(said, path.near, *flow)
             time.sleep(2.5)
-            pings = said(path.near, "ping", "-q", "-c", "25", "-i", "0.1", path.far_address)
+            pings = said(path.near, "ping", "-c", "25", "-i", "0.1", path.far_address)
             load.result()
         report = path.close()
-    mean_ms = float(re.search(r"= [\d.]+/([\d.]+)/", pings)[1])
-    # 20 ms there and back, and the target of 5 or 15 ms; a buffer of 2 MB holds 800 ms.
-    assert 20 <= mean_ms < 60
+    times_ms = [float(each) for each in re.findall(r"time=([\d.]+) ms", pings)]
+    # 20 ms there and back, and the target of 5 or 15 ms; a buffer of 2 MB holds 800 ms. The median, because a
+    # machine that stalls once holds several packets up.
+    assert len(times_ms) > 12
+    assert 20 <= median(times_ms) < 60
     forward = report.lines[0]
     assert (forward.counts["marked"] > 0) == bool(ecn)
     assert forward.counts["dropped"] == 0
