@@ -96,6 +96,20 @@ def test_a_run_that_is_too_slow_fails_its_limit_and_its_row():
     assert limit.verdict is Verdict.MISFIT
 
 
+def test_joining_flows_are_known_where_no_run_differs_and_not_where_all_end_sooner():
+    for shift, verdict in ((0.0, Verdict.KNOWN), (-20_000.0, Verdict.MISFIT), (475_000.0, Verdict.GONE)):
+        table = pl.DataFrame(
+            {
+                "case": "join, both",
+                "measure": ["tail"] * 5 + ["first"] * 5,
+                "replicate": [*range(5)] * 2,
+                "value": [217_080_160.0 + shift] * 5 + [97_100_000.0, 97_200_000.0] * 2 + [97_300_000.0],
+            }
+        )
+        tail, _ = rows(Found(table))
+        assert tail.verdict is verdict, tail
+
+
 def test_a_median_below_a_published_bound_is_known_where_it_repeats_and_gone_where_it_passes():
     drawn = [26_140_193.0, 28_776_496.0, 27_772_067.0, 27_319_813.0, 28_100_000.0]
     for shift, verdict in ((0.0, Verdict.KNOWN), (-16e6, Verdict.MISFIT), (8e6, Verdict.GONE)):

@@ -61,7 +61,8 @@ KNOWN: Mapping[tuple[str, str], Misfit] = {
     ("spray-reps-each-slow, rccc", "first"): Misfit(_NEAR, 169.8596),
     ("spray-reps-slow, rccc", "first"): Misfit(_NEAR, 168.4543),
     ("spray-mixed-each-slow, nscc", "first"): Misfit(_SOONER, 169.1704),
-    ("join, both", "tail"): Misfit(_LATE, 217.082208),
+    # Three of four runs end at the second number, others 5.12 ns or twice that later.
+    ("join, both", "tail"): Misfit(_LATE, 217.082208, (217.08016,)),
     ("outcast, rccc", "first"): Misfit(_SHARED, 235.430302),
     ("outcast, both", "tail"): Misfit(_SHARED, 1634.77392),
     ("outcast, both", "first"): Misfit(_SHARED, 199.267278),
