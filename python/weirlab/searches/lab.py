@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_type_hints
 
 import polars as pl
 
@@ -168,24 +168,8 @@ class _Work(NamedTuple):
     """By goal, as far as they are known."""
 
 
-_SCHEMA = {
-    "controller": pl.String,
-    "device": pl.String,
-    "goals": pl.String,
-    "seed": pl.Int64,
-    "goal": pl.String,
-    "time_s": pl.Float64,
-    "trials": pl.Int64,
-    "lower_fps": pl.Float64,
-    "upper_fps": pl.Float64,
-    "regular": pl.Boolean,
-    "marked": pl.Boolean,
-    "told": pl.Boolean,
-    "wrong": pl.Boolean,
-    "truth_fps": pl.Float64,
-    "lower_error": pl.Float64,
-    "retest_failure": pl.Float64,
-}
+_KINDS = {str: pl.String, int: pl.Int64, float: pl.Float64, float | None: pl.Float64, bool: pl.Boolean}
+_SCHEMA = {name: _KINDS[kind] for name, kind in get_type_hints(Row).items()}
 
 
 def summary(frame: pl.DataFrame, baseline: str) -> pl.DataFrame:

@@ -284,90 +284,80 @@ class Drifting:
         return (offer.load_fps - capacity_fps) * (end_s - begin_s) - capacity_fps * moved_s
 
 
+Draw = Callable[[random.Random], float]
+"""A value that differs from search to search."""
 Family = Callable[[random.Random], Device]
-"""Devices that differ a little from search to search."""
+"""Devices that do."""
 
 
-def around(chance: random.Random, value: float, spread: float = 0.01) -> float:
+def family(device: Callable[..., Device], **fields: Draw | float | tuple[float, ...]) -> Family:
+    """Devices of one class. Each draws its fields in this order; a field that is a number is that number."""
+
+    def draw(chance: random.Random) -> Device:
+        return device(**{name: field(chance) if callable(field) else field for name, field in fields.items()})
+
+    return draw
+
+
+def around(value: float, spread: float = 0.01) -> Draw:
     """A value that differs by ``spread``."""
-    return value * chance.gauss(1.0, spread)
+    return lambda chance: value * chance.gauss(1.0, spread)
 
 
-def _regime(chance: random.Random) -> Device:
-    return RegimeSwitch(capacity_fps=around(chance, 10e6), deficit=around(chance, 0.05, 0.1), run_spread=0.0)
+def between(low: float, high: float) -> Draw:
+    """Uniform in the logarithm."""
+    return lambda chance: low * math.exp(chance.random() * math.log(high / low))
 
 
-def _gradual(chance: random.Random) -> Device:
-    return Gradual(capacity_fps=around(chance, 10e6), onset_fps=around(chance, 8e6))
-
-
-def _inversion(chance: random.Random) -> Device:
-    return Inversion(capacity_fps=around(chance, 10e6), run_spread=0.0)
+CAPACITY = around(10e6)
 
 
 def _queues(chance: random.Random) -> Device:
-    shares = [around(chance, share) for share in (0.28, 0.26, 0.24, 0.22)]
-    return UnevenQueues(capacity_fps=around(chance, 10e6), shares=tuple(s / sum(shares) for s in shares))
-
-
-def _two_knees(chance: random.Random) -> Device:
-    return TwoKnees(capacity_fps=around(chance, 10e6), low_fps=around(chance, 7e6))
-
-
-def between(chance: random.Random, low: float, high: float) -> float:
-    """Uniform in the logarithm."""
-    return low * math.exp(chance.random() * math.log(high / low))
+    shares = [around(share)(chance) for share in (0.28, 0.26, 0.24, 0.22)]
+    return UnevenQueues(capacity_fps=CAPACITY(chance), shares=tuple(s / sum(shares) for s in shares))
 
 
 def _warming(trial_spread: float) -> Family:
-    return lambda chance: Drifting(
-        capacity_fps=around(chance, 10e6),
-        excess=-between(chance, 0.03, 0.4),
-        time_constant_s=between(chance, 3.0, 150.0),
+    excess, time_constant_s = between(0.03, 0.4), between(3.0, 150.0)
+    return family(
+        Drifting,
+        capacity_fps=CAPACITY,
+        excess=lambda chance: -excess(chance),
+        time_constant_s=time_constant_s,
         trial_spread=trial_spread,
     )
 
 
-def _throttling(chance: random.Random) -> Device:
-    return Drifting(
-        capacity_fps=around(chance, 10e6),
-        excess=between(chance, 0.03, 0.2),
-        time_constant_s=between(chance, 10.0, 150.0),
-    )
-
-
 DEVICES: Mapping[str, Device | Family] = {
-    "knee": lambda chance: Knee(capacity_fps=around(chance, 10e6), trial_spread=0.0005),
+    "knee": family(Knee, capacity_fps=CAPACITY, trial_spread=0.0005),
     "ip4": Ip4Published(),
     "vhost": VhostPublished(),
-    "regime": _regime,
-    "drops": lambda chance: RandomDrops(capacity_fps=around(chance, 10e6)),
-    "gradual": _gradual,
-    "buffer": lambda chance: DeepBuffer(capacity_fps=around(chance, 10e6)),
+    "regime": family(RegimeSwitch, capacity_fps=CAPACITY, deficit=around(0.05, 0.1), run_spread=0.0),
+    "drops": family(RandomDrops, capacity_fps=CAPACITY),
+    "gradual": family(Gradual, capacity_fps=CAPACITY, onset_fps=around(8e6)),
+    "buffer": family(DeepBuffer, capacity_fps=CAPACITY),
     "warm-up": _warming(0.0),
     "warm-noisy": _warming(0.003),
-    "throttling": _throttling,
-    "inversion": _inversion,
-    "noisy": lambda chance: Knee(capacity_fps=around(chance, 10e6), trial_spread=0.01),
-    "collapse": lambda chance: Collapse(capacity_fps=around(chance, 10e6)),
+    "throttling": family(
+        Drifting, capacity_fps=CAPACITY, excess=between(0.03, 0.2), time_constant_s=between(10.0, 150.0)
+    ),
+    "inversion": family(Inversion, capacity_fps=CAPACITY, run_spread=0.0),
+    "noisy": family(Knee, capacity_fps=CAPACITY, trial_spread=0.01),
+    "collapse": family(Collapse, capacity_fps=CAPACITY),
     "queues": _queues,
-    "pauses": lambda chance: Pauses(capacity_fps=around(chance, 10e6)),
-    "cold-start": lambda chance: ColdStart(from_fps=around(chance, 7e6)),
+    "pauses": family(Pauses, capacity_fps=CAPACITY),
+    "cold-start": family(ColdStart, from_fps=around(7e6)),
     # Below: devices that no constant of `weir` was chosen on.
-    "stalls": lambda chance: Pauses(
-        capacity_fps=around(chance, 10e6), every_s=40.0, pause_s=0.4e-3, buffer_frames=1000
-    ),
-    "bursts": lambda chance: RandomBursts(capacity_fps=around(chance, 10e6)),
-    "outages": lambda chance: Outages(capacity_fps=around(chance, 10e6)),
-    "two-knees": _two_knees,
-    "uneasy": lambda chance: Knee(capacity_fps=around(chance, 10e6), trial_spread=0.004),
+    "stalls": family(Pauses, capacity_fps=CAPACITY, every_s=40.0, pause_s=0.4e-3, buffer_frames=1000),
+    "bursts": family(RandomBursts, capacity_fps=CAPACITY),
+    "outages": family(Outages, capacity_fps=CAPACITY),
+    "two-knees": family(TwoKnees, capacity_fps=CAPACITY, low_fps=around(7e6)),
+    "uneasy": family(Knee, capacity_fps=CAPACITY, trial_spread=0.004),
     # Below: devices that were written before the present guard, and only judge it.
-    "rehash": lambda chance: Rehash(capacity_fps=around(chance, 10e6)),
-    "collections": lambda chance: Collections(capacity_fps=around(chance, 10e6)),
-    "flow-table": lambda chance: FlowTable(
-        capacity_fps=around(chance, 10e6), expired_per_s=around(chance, 0.8e6)
-    ),
-    "governor": lambda chance: Governor(capacity_fps=around(chance, 10e6)),
-    "flaps": lambda chance: Outages(capacity_fps=around(chance, 10e6), outage_every_s=200.0, outage_s=0.2),
-    "timer": lambda chance: Timer(capacity_fps=around(chance, 10e6)),
+    "rehash": family(Rehash, capacity_fps=CAPACITY),
+    "collections": family(Collections, capacity_fps=CAPACITY),
+    "flow-table": family(FlowTable, capacity_fps=CAPACITY, expired_per_s=around(0.8e6)),
+    "governor": family(Governor, capacity_fps=CAPACITY),
+    "flaps": family(Outages, capacity_fps=CAPACITY, outage_every_s=200.0, outage_s=0.2),
+    "timer": family(Timer, capacity_fps=CAPACITY),
 }

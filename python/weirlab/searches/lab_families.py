@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from weirlab.searches.lab_devices import (
+    CAPACITY,
     ColdStart,
     Collapse,
     Collections,
+    Draw,
     Drifting,
     Family,
     FlowTable,
@@ -26,8 +28,8 @@ from weirlab.searches.lab_devices import (
     Timer,
     TwoKnees,
     UnevenQueues,
-    around,
     between,
+    family,
 )
 from weirlab.searches.lab_state import Adaptive, Hysteresis, Leak, Recovering, TokenBucket
 from weirlab.testbed.devices import (
@@ -70,260 +72,175 @@ class Lossy:
         return offer.frames - min(offer.frames, lost + math.floor(overflow))
 
 
-def _drops(chance: random.Random) -> Device:
-    return RandomDrops(capacity_fps=around(chance, 10e6), drop_every_s=between(chance, 1e-3, 1e3))
+_SPREAD = between(1e-4, 1e-2)
+"""Of the capacity, from trial to trial."""
 
 
-def _floor(chance: random.Random) -> Device:
-    return Lossy(
-        capacity_fps=around(chance, 10e6),
-        trial_spread=between(chance, 1e-4, 1e-2),
-        floor=between(chance, 1e-10, 1e-4),
-    )
+def _uniform(low: float, high: float, unit: float = 1.0) -> Draw:
+    return lambda chance: unit * chance.uniform(low, high)
 
 
-def _knee(chance: random.Random) -> Device:
-    return Knee(capacity_fps=around(chance, 10e6), trial_spread=between(chance, 1e-4, 3e-2))
+def _whole(low: float, high: float) -> Draw:
+    """The same as `between`, rounded."""
+    number = between(low, high)
+    return lambda chance: round(number(chance))
 
 
 def _gradual(chance: random.Random) -> Device:
-    capacity_fps = around(chance, 10e6)
+    capacity_fps = CAPACITY(chance)
     return Lossy(
         capacity_fps=capacity_fps,
         onset_fps=capacity_fps * chance.uniform(0.3, 0.95),
-        at_knee=between(chance, 1e-5, 0.1),
+        at_knee=between(1e-5, 0.1)(chance),
         loss_spread=chance.uniform(0.0, 0.5),
     )
 
 
-def _buffer(chance: random.Random) -> Device:
-    return Lossy(
-        capacity_fps=around(chance, 10e6),
-        trial_spread=between(chance, 1e-4, 1e-2),
-        buffer_frames=round(between(chance, 1e4, 5e6)),
-    )
-
-
-def _vhost(chance: random.Random) -> Device:
-    return VhostPublished(
-        trial_spread=between(chance, 1e-4, 1e-2),
-        burst_every_s=between(chance, 2.0, 60.0),
-        burst_fold_fps=between(chance, 0.01e6, 0.3e6),
-        overload_low=chance.uniform(0.7, 1.0),
-    )
-
-
-def _ip4(chance: random.Random) -> Device:
-    return Ip4Published(
-        trial_spread=between(chance, 1e-4, 1e-2),
-        burst_every_s=between(chance, 2.0, 60.0),
-        burst_fold=between(chance, 1e-4, 1e-2),
-        overload_cost=between(chance, 1e-4, 0.1),
-    )
-
-
-def _bursts(chance: random.Random) -> Device:
-    return RandomBursts(
-        capacity_fps=around(chance, 10e6),
-        burst_every_s=between(chance, 1.0, 1e3),
-        burst_frames=round(between(chance, 1.0, 1e5)),
-    )
-
-
-def _outages(chance: random.Random) -> Device:
-    return Outages(
-        capacity_fps=around(chance, 10e6),
-        outage_every_s=between(chance, 2.0, 1e3),
-        outage_s=between(chance, 1e-3, 0.5),
-    )
-
-
-def _pauses(chance: random.Random) -> Device:
-    return Pauses(
-        capacity_fps=around(chance, 10e6),
-        every_s=between(chance, 0.5, 100.0),
-        pause_s=between(chance, 1e-4, 1e-2),
-        buffer_frames=round(between(chance, 1e2, 2e4)),
-    )
-
-
-def _cold(chance: random.Random) -> Device:
-    return ColdStart(
-        from_fps=10e6 * chance.uniform(0.3, 1.0),
-        trial_spread=between(chance, 1e-3, 0.1),
-        frames=round(between(chance, 1.0, 1e5)),
-    )
-
-
 def _two_knees(chance: random.Random) -> Device:
-    capacity_fps = around(chance, 10e6)
+    capacity_fps = CAPACITY(chance)
     return TwoKnees(
         capacity_fps=capacity_fps,
         low_fps=capacity_fps * chance.uniform(0.2, 0.99),
-        low_loss=between(chance, 1e-4, 2e-2),
-        trial_spread=between(chance, 1e-4, 1e-2),
+        low_loss=between(1e-4, 2e-2)(chance),
+        trial_spread=_SPREAD(chance),
     )
-
-
-def _rehash(chance: random.Random) -> Device:
-    return Rehash(
-        capacity_fps=around(chance, 10e6),
-        flows=round(between(chance, 64, 65536)),
-        cores=chance.randint(2, 16),
-    )
-
-
-def _collections(chance: random.Random) -> Device:
-    return Collections(
-        capacity_fps=around(chance, 10e6),
-        every_frames=round(between(chance, 5e6, 2e9)),
-        pause_s=between(chance, 1e-4, 1e-2),
-        buffer_frames=round(between(chance, 1e2, 2e4)),
-    )
-
-
-def _flow_table(chance: random.Random) -> Device:
-    return FlowTable(
-        capacity_fps=around(chance, 10e6),
-        expired_per_s=1e6 * chance.uniform(0.3, 1.0),
-        entries=round(between(chance, 1e4, 3e6)),
-        overflow=chance.uniform(0.2, 0.99),
-    )
-
-
-def _governor(chance: random.Random) -> Device:
-    return Governor(
-        capacity_fps=around(chance, 10e6),
-        asleep=chance.uniform(0.3, 0.95),
-        wake_s=between(chance, 1e-3, 0.3),
-        wake_spread=between(chance, 0.01, 0.3),
-        buffer_frames=round(between(chance, 1e3, 1e5)),
-    )
-
-
-def _collapse(chance: random.Random) -> Device:
-    return Collapse(capacity_fps=around(chance, 10e6), under_overload=chance.uniform(0.2, 1.0))
 
 
 def _queues(chance: random.Random) -> Device:
     shares = [chance.uniform(0.5, 1.5) for _ in range(4)]
     return UnevenQueues(
-        capacity_fps=around(chance, 10e6),
+        capacity_fps=CAPACITY(chance),
         shares=(shares[0] / sum(shares), *(share / sum(shares) for share in shares[1:])),
-        trial_spread=between(chance, 1e-4, 1e-2),
+        trial_spread=_SPREAD(chance),
     )
 
 
 def _inversion(chance: random.Random) -> Device:
     low = chance.uniform(0.3, 0.95)
     return Inversion(
-        capacity_fps=around(chance, 10e6),
+        capacity_fps=CAPACITY(chance),
         run_spread=0.0,
-        trial_spread=between(chance, 1e-4, 1e-2),
+        trial_spread=_SPREAD(chance),
         band_low=low,
-        band_high=low * (1.0 + between(chance, 0.003, 0.1)),
-        band_loss=between(chance, 1e-5, 0.1),
-    )
-
-
-def _bucket(chance: random.Random) -> Device:
-    return TokenBucket(
-        capacity_fps=around(chance, 10e6),
-        base_fps=10e6 * chance.uniform(0.3, 0.95),
-        depth_frames=between(chance, 1e5, 5e7),
-    )
-
-
-def _recovering(chance: random.Random) -> Device:
-    return Recovering(
-        capacity_fps=around(chance, 10e6),
-        weakness=between(chance, 0.01, 0.4),
-        recovery_s=between(chance, 0.1, 20.0),
-    )
-
-
-def _hysteresis(chance: random.Random) -> Device:
-    return Hysteresis(
-        capacity_fps=around(chance, 10e6),
-        slow=chance.uniform(0.6, 0.99),
-        rest_s=between(chance, 0.05, 5.0),
+        band_high=low * (1.0 + between(0.003, 0.1)(chance)),
+        band_loss=between(1e-5, 0.1)(chance),
     )
 
 
 STEADY: Mapping[str, Device | Family] = {
-    "any-knee": _knee,
-    "any-drops": _drops,
-    "any-floor": _floor,
+    "any-knee": family(Knee, capacity_fps=CAPACITY, trial_spread=between(1e-4, 3e-2)),
+    "any-drops": family(RandomDrops, capacity_fps=CAPACITY, drop_every_s=between(1e-3, 1e3)),
+    "any-floor": family(Lossy, capacity_fps=CAPACITY, trial_spread=_SPREAD, floor=between(1e-10, 1e-4)),
     "any-gradual": _gradual,
-    "any-buffer": _buffer,
-    "any-vhost": _vhost,
-    "any-ip4": _ip4,
-    "any-bursts": _bursts,
-    "any-outages": _outages,
-    "any-pauses": _pauses,
-    "any-cold-start": _cold,
+    "any-buffer": family(Lossy, capacity_fps=CAPACITY, trial_spread=_SPREAD, buffer_frames=_whole(1e4, 5e6)),
+    "any-vhost": family(
+        VhostPublished,
+        trial_spread=_SPREAD,
+        burst_every_s=between(2.0, 60.0),
+        burst_fold_fps=between(0.01e6, 0.3e6),
+        overload_low=_uniform(0.7, 1.0),
+    ),
+    "any-ip4": family(
+        Ip4Published,
+        trial_spread=_SPREAD,
+        burst_every_s=between(2.0, 60.0),
+        burst_fold=between(1e-4, 1e-2),
+        overload_cost=between(1e-4, 0.1),
+    ),
+    "any-bursts": family(
+        RandomBursts, capacity_fps=CAPACITY, burst_every_s=between(1.0, 1e3), burst_frames=_whole(1.0, 1e5)
+    ),
+    "any-outages": family(
+        Outages, capacity_fps=CAPACITY, outage_every_s=between(2.0, 1e3), outage_s=between(1e-3, 0.5)
+    ),
+    "any-pauses": family(
+        Pauses,
+        capacity_fps=CAPACITY,
+        every_s=between(0.5, 100.0),
+        pause_s=between(1e-4, 1e-2),
+        buffer_frames=_whole(1e2, 2e4),
+    ),
+    "any-cold-start": family(
+        ColdStart, from_fps=_uniform(0.3, 1.0, 10e6), trial_spread=between(1e-3, 0.1), frames=_whole(1.0, 1e5)
+    ),
     "any-two-knees": _two_knees,
-    "any-rehash": _rehash,
-    "any-collections": _collections,
-    "any-flow-table": _flow_table,
-    "any-governor": _governor,
-    "any-collapse": _collapse,
+    "any-rehash": family(
+        Rehash, capacity_fps=CAPACITY, flows=_whole(64, 65536), cores=lambda chance: chance.randint(2, 16)
+    ),
+    "any-collections": family(
+        Collections,
+        capacity_fps=CAPACITY,
+        every_frames=_whole(5e6, 2e9),
+        pause_s=between(1e-4, 1e-2),
+        buffer_frames=_whole(1e2, 2e4),
+    ),
+    "any-flow-table": family(
+        FlowTable,
+        capacity_fps=CAPACITY,
+        expired_per_s=_uniform(0.3, 1.0, 1e6),
+        entries=_whole(1e4, 3e6),
+        overflow=_uniform(0.2, 0.99),
+    ),
+    "any-governor": family(
+        Governor,
+        capacity_fps=CAPACITY,
+        asleep=_uniform(0.3, 0.95),
+        wake_s=between(1e-3, 0.3),
+        wake_spread=between(0.01, 0.3),
+        buffer_frames=_whole(1e3, 1e5),
+    ),
+    "any-collapse": family(Collapse, capacity_fps=CAPACITY, under_overload=_uniform(0.2, 1.0)),
     "any-queues": _queues,
     "any-inversion": _inversion,
-    "any-bucket": _bucket,
-    "any-recovering": _recovering,
-    "any-hysteresis": _hysteresis,
+    "any-bucket": family(
+        TokenBucket, capacity_fps=CAPACITY, base_fps=_uniform(0.3, 0.95, 10e6), depth_frames=between(1e5, 5e7)
+    ),
+    "any-recovering": family(
+        Recovering, capacity_fps=CAPACITY, weakness=between(0.01, 0.4), recovery_s=between(0.1, 20.0)
+    ),
+    "any-hysteresis": family(
+        Hysteresis, capacity_fps=CAPACITY, slow=_uniform(0.6, 0.99), rest_s=between(0.05, 5.0)
+    ),
 }
 """Families that answer alike at any time."""
 
 
-def _drift(chance: random.Random, excess: float) -> Device:
-    return Drifting(
-        capacity_fps=around(chance, 10e6),
-        excess=excess,
-        time_constant_s=between(chance, 3.0, 300.0),
-        trial_spread=between(chance, 1e-4, 1e-2),
-    )
-
-
-def _leak(chance: random.Random) -> Device:
-    return Leak(capacity_fps=around(chance, 10e6), life_frames=between(chance, 3e8, 1e11))
-
-
-def _adaptive(chance: random.Random) -> Device:
-    return Adaptive(
-        capacity_fps=around(chance, 10e6),
-        begins=chance.uniform(0.5, 0.97),
-        steps=chance.randint(1, 20),
-        step_s=between(chance, 0.05, 5.0),
-    )
-
-
-def _regime(chance: random.Random) -> Device:
-    return RegimeSwitch(
-        capacity_fps=around(chance, 10e6),
-        run_spread=0.0,
-        deficit=between(chance, 0.01, 0.2),
-        high_s=between(chance, 5.0, 300.0),
-        low_s=between(chance, 2.0, 60.0),
-    )
-
-
-def _timer(chance: random.Random) -> Device:
-    return Timer(
-        capacity_fps=around(chance, 10e6),
-        every_s=between(chance, 20.0, 200.0),
-        job_s=between(chance, 1.0, 15.0),
-        taken=between(chance, 0.01, 0.2),
+def _drift(sign: float, low: float, high: float) -> Family:
+    excess = between(low, high)
+    return family(
+        Drifting,
+        excess=lambda chance: sign * excess(chance),
+        capacity_fps=CAPACITY,
+        time_constant_s=between(3.0, 300.0),
+        trial_spread=_SPREAD,
     )
 
 
 CHANGING: Mapping[str, Device | Family] = {
-    "any-warming": lambda chance: _drift(chance, -between(chance, 0.02, 0.4)),
-    "any-throttling": lambda chance: _drift(chance, between(chance, 0.02, 0.3)),
-    "any-leak": _leak,
-    "any-adaptive": _adaptive,
-    "any-regime": _regime,
-    "any-timer": _timer,
+    "any-warming": _drift(-1.0, 0.02, 0.4),
+    "any-throttling": _drift(1.0, 0.02, 0.3),
+    "any-leak": family(Leak, capacity_fps=CAPACITY, life_frames=between(3e8, 1e11)),
+    "any-adaptive": family(
+        Adaptive,
+        capacity_fps=CAPACITY,
+        begins=_uniform(0.5, 0.97),
+        steps=lambda chance: chance.randint(1, 20),
+        step_s=between(0.05, 5.0),
+    ),
+    "any-regime": family(
+        RegimeSwitch,
+        capacity_fps=CAPACITY,
+        run_spread=0.0,
+        deficit=between(0.01, 0.2),
+        high_s=between(5.0, 300.0),
+        low_s=between(2.0, 60.0),
+    ),
+    "any-timer": family(
+        Timer,
+        capacity_fps=CAPACITY,
+        every_s=between(20.0, 200.0),
+        job_s=between(1.0, 15.0),
+        taken=between(0.01, 0.2),
+    ),
 }
 """Families that change."""
