@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,33 +21,41 @@ def add_to(app: typer.Typer) -> None:
     app.command("path")(path)
 
 
-def path(
-    host: Annotated[str, typer.Argument(metavar="HOST", help="A name or an address.")],
-    ipv4: Annotated[bool, typer.Option("--ipv4", "-4", help="Use IPv4.")] = False,
-    ipv6: Annotated[bool, typer.Option("--ipv6", "-6", help="Use IPv6.")] = False,
+@dataclass(frozen=True)
+class Probing:
+    """Options: how a path is probed; those of `weirlab.path`."""
+
     precision: Annotated[
         float, typer.Option(help="Known well enough: half the interval of a capacity over the capacity.")
-    ] = 0.03,
-    gap: Annotated[str, typer.Option(metavar="TIME", help="Mean time between two probes.")] = "10 ms",
-    time: Annotated[
-        str, typer.Option(metavar="TIME", help="Longest time for which probes are sent.")
-    ] = "5 min",
-    probes: Annotated[int, typer.Option(help="Most probes.", min=100)] = 50_000,
-    rounds: Annotated[int, typer.Option(help="Most rounds: probes of each size to each hop.", min=8)] = 1000,
-    sizes: Annotated[int, typer.Option(help="Different sizes of probes.", min=6, max=200)] = 24,
+    ] = 0.03
+    gap: Annotated[str, typer.Option(metavar="TIME", help="Mean time between two probes.")] = "10 ms"
+    time: Annotated[str, typer.Option(metavar="TIME", help="Longest time for which probes are sent.")] = (
+        "5 min"
+    )
+    probes: Annotated[int, typer.Option(help="Most probes.", min=100)] = 50_000
+    rounds: Annotated[int, typer.Option(help="Most rounds: probes of each size to each hop.", min=8)] = 1000
+    sizes: Annotated[int, typer.Option(help="Different sizes of probes.", min=6, max=200)] = 24
     share: Annotated[
         float,
         typer.Option(
             help="Share of the probes of a size that is assumed to meet no queue; 0: only the fastest."
         ),
-    ] = 0.05,
-    mtu: Annotated[int, typer.Option(help="Longest probe, in bytes.", min=576, max=65_535)] = 1500,
-    hops: Annotated[int, typer.Option(help="Most hops.", min=1, max=255)] = 30,
-    timeout: Annotated[str, typer.Option(metavar="TIME", help="Longest wait for an answer.")] = "1 s",
-    port: Annotated[int, typer.Option(help="UDP port of the host on which no program listens.")] = 33434,
+    ] = 0.05
+    mtu: Annotated[int, typer.Option(help="Longest probe, in bytes.", min=576, max=65_535)] = 1500
+    hops: Annotated[int, typer.Option(help="Most hops.", min=1, max=255)] = 30
+    timeout: Annotated[str, typer.Option(metavar="TIME", help="Longest wait for an answer.")] = "1 s"
+    port: Annotated[int, typer.Option(help="UDP port of the host on which no program listens.")] = 33434
     seed: Annotated[
         int, typer.Option(help="Seed of the order and times of the probes.", min=0, max=shared.MOST_SEED)
-    ] = 1,
+    ] = 1
+
+
+def path(
+    host: Annotated[str, typer.Argument(metavar="HOST", help="A name or an address.")],
+    ipv4: Annotated[bool, typer.Option("--ipv4", "-4", help="Use IPv4.")] = False,
+    ipv6: Annotated[bool, typer.Option("--ipv6", "-6", help="Use IPv6.")] = False,
+    *,
+    probing: Probing,
     ssh: Annotated[
         str | None,
         typer.Option(metavar="HOST", help="Also trace the way back from this host, with its traceroute."),
@@ -77,7 +86,7 @@ def path(
 
     if ipv4 and ipv6:
         raise InputError("--ipv4 and --ipv6: one of them")
-    for option, text in (("--gap", gap), ("--timeout", timeout), ("--time", time)):
+    for option, text in (("--gap", probing.gap), ("--timeout", probing.timeout), ("--time", probing.time)):
         shared.quantity(option, Span, text)
     if ssh is not None:
         _reach(ssh, ssh_config)
@@ -85,18 +94,7 @@ def path(
         result = measure(
             host,
             family=4 if ipv4 else 6 if ipv6 else 0,
-            precision=precision,
-            gap=gap,
-            time=time,
-            probes=probes,
-            rounds=rounds,
-            sizes=sizes,
-            share=share,
-            mtu=mtu,
-            hops=hops,
-            timeout=timeout,
-            port=port,
-            seed=seed,
+            **asdict(probing),
             out=directory,
             progress=progress,
             on_route=lambda route, effort: _tell_length(host, len(route.answering), effort),

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -128,8 +129,34 @@ def serve(
         shared.tell(f"{many}; {counts['strangers']} datagrams of strangers were ignored")
 
 
+@dataclass(frozen=True)
+class Sending:
+    """Options: how a transfer is sent; those of `weirlab.testbed.rapid.Settings`."""
+
+    duration: Annotated[str, typer.Option(metavar="TIME", help="How long to send.")] = "10 s"
+    every: Annotated[str, typer.Option(metavar="TIME", help="Length of the intervals of counts.")] = "100 ms"
+    mtu: Annotated[int, typer.Option(help="Longest IP packet of the path, bytes.")] = 1500
+    around: Annotated[
+        int,
+        typer.Option(help="Bytes that the link puts around an IP packet; 0 on an emulated path."),
+    ] = 38
+    pacing: Annotated[
+        str | None,
+        typer.Option(help="spin (sleep, then spin briefly) or sleep. Default: that of the variant."),
+    ] = None
+    spin: Annotated[
+        str, typer.Option(metavar="TIME", help="How long before a packet is due to stay awake.")
+    ] = "50 us"
+    real_time: Annotated[
+        bool, typer.Option("--real-time/--no-real-time", help="Ask for real-time priority.")
+    ] = True
+    cpu: _CpuOption = None
+    packets: Annotated[bool, typer.Option("--packets", help="Keep the times of each packet, too.")] = False
+
+
 def send(
     host: Annotated[str, typer.Argument(metavar="HOST", help="The receiver: a name or an address.")],
+    *,
     key: _KeyOption,
     link: Annotated[
         str,
@@ -150,25 +177,7 @@ def send(
     traffic: Annotated[
         str | None, typer.Option(metavar="NAME", help="Which traffic of the scenario, if several probe.")
     ] = None,
-    duration: Annotated[str, typer.Option(metavar="TIME", help="How long to send.")] = "10 s",
-    every: Annotated[str, typer.Option(metavar="TIME", help="Length of the intervals of counts.")] = "100 ms",
-    mtu: Annotated[int, typer.Option(help="Longest IP packet of the path, bytes.")] = 1500,
-    around: Annotated[
-        int,
-        typer.Option(help="Bytes that the link puts around an IP packet; 0 on an emulated path."),
-    ] = 38,
-    pacing: Annotated[
-        str | None,
-        typer.Option(help="spin (sleep, then spin briefly) or sleep. Default: that of the variant."),
-    ] = None,
-    spin: Annotated[
-        str, typer.Option(metavar="TIME", help="How long before a packet is due to stay awake.")
-    ] = "50 us",
-    real_time: Annotated[
-        bool, typer.Option("--real-time/--no-real-time", help="Ask for real-time priority.")
-    ] = True,
-    cpu: _CpuOption = None,
-    packets: Annotated[bool, typer.Option("--packets", help="Keep the times of each packet, too.")] = False,
+    sending: Sending,
     ipv4: Annotated[bool, typer.Option("-4", help="IPv4 only.")] = False,
     ipv6: Annotated[bool, typer.Option("-6", help="IPv6 only.")] = False,
     sets: Annotated[
@@ -212,20 +221,7 @@ def send(
     if scenario is not None:
         name, fields = transport_of(shared.read_scenario(scenario), traffic)
         taken = {"taken_from": name, "transport_fields": fields}
-    settings = _settings(
-        **taken,
-        link=link,
-        duration=duration,
-        every=every,
-        mtu=mtu,
-        around=around,
-        pacing=pacing,
-        spin=spin,
-        real_time=real_time,
-        cpu=cpu,
-        packets=packets,
-        changes=shared.assignments(sets),
-    )
+    settings = _settings(**taken, link=link, **asdict(sending), changes=shared.assignments(sets))
     settings.core_json(ipv6=ipv6)  # what cannot be sent is reported before a directory is made
     secret = read_key(key)
     with claimed_directory("rapid", out) as directory:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,26 +27,29 @@ _FileArgument = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="A capture: pcap, pcapng or ERF."),
 ]
-_EveryOption = Annotated[
-    str, typer.Option("--every", metavar="TIME", help="Length of an interval of the series, such as '10 ms'.")
-]
-_StreamOption = Annotated[
-    int | None,
-    typer.Option("--stream-packets", min=8, help="Packets of a probe stream. Default: detected."),
-]
-_RateOption = Annotated[
-    str | None,
-    typer.Option("--link-rate", metavar="RATE", help="Rate of the sender's link, for probe streams."),
-]
-_ConnectionsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--connections",
-        min=1,
-        max=1 << 30,
-        help="Most connections to keep, at about 4 kB of memory each. Default: 262144.",
-    ),
-]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Options: how a capture is read; those of `weirlab.trace`."""
+
+    every: Annotated[
+        str, typer.Option(metavar="TIME", help="Length of an interval of the series, such as '10 ms'.")
+    ] = "100 ms"
+    stream_packets: Annotated[
+        int | None, typer.Option(min=8, help="Packets of a probe stream. Default: detected.")
+    ] = None
+    link_rate: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Rate of the sender's link, for probe streams.")
+    ] = None
+    connections: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=1 << 30,
+            help="Most connections to keep, at about 4 kB of memory each. Default: 262144.",
+        ),
+    ] = None
 
 
 def add_to(app: typer.Typer) -> None:
@@ -57,10 +60,8 @@ def add_to(app: typer.Typer) -> None:
 
 def trace(
     file: _FileArgument,
-    every: _EveryOption = "100 ms",
-    stream_packets: _StreamOption = None,
-    link_rate: _RateOption = None,
-    connections: _ConnectionsOption = None,
+    *,
+    reading: Reading,
     report: shared.ReportFlag = False,
     perfetto: shared.PerfettoOption = None,
     out: shared.OutOption = None,
@@ -84,21 +85,13 @@ def trace(
         claimed_directory(file.stem, out) if keeps else nullcontext() as directory,
         progress_bar("reading", file.name) as progress,
     ):
-        result = read(
-            file,
-            every=every,
-            stream_packets=stream_packets,
-            link_rate=link_rate,
-            connections=connections,
-            out=directory,
-            progress=progress,
-        )
+        result = read(file, **asdict(reading), out=directory, progress=progress)
     page = shared.write_page(directory) if report and directory is not None else None
     if perfetto is not None:
         from weirlab.api.timelines import perfetto as write_perfetto
 
         with progress_bar("writing", perfetto.name) as progress:
-            timeline = write_perfetto(file, perfetto, link_rate=link_rate, progress=progress)
+            timeline = write_perfetto(file, perfetto, link_rate=reading.link_rate, progress=progress)
         shared.tell_timeline(timeline, perfetto)
     found = result.trace
     if as_json:
@@ -126,10 +119,8 @@ def diagnose(
             help="A capture, or the directory of a result with a capture or probe streams.",
         ),
     ],
-    every: _EveryOption = "100 ms",
-    stream_packets: _StreamOption = None,
-    link_rate: _RateOption = None,
-    connections: _ConnectionsOption = None,
+    *,
+    reading: Reading,
     report: shared.ReportFlag = False,
     as_json: shared.JsonFlag = False,
 ) -> None:
@@ -143,14 +134,7 @@ def diagnose(
     from weirlab.api.captured import diagnose as find
 
     with progress_bar("reading", file.name) as progress:
-        result = find(
-            file,
-            every=every,
-            stream_packets=stream_packets,
-            link_rate=link_rate,
-            connections=connections,
-            progress=progress,
-        )
+        result = find(file, **asdict(reading), progress=progress)
     page = _diagnosis_page(file, result) if report else None
     if as_json:
         shared.print_json(result.document)
