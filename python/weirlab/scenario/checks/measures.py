@@ -24,10 +24,18 @@ from weirlab.measures.base import (
     SharedBuffers,
     Streams,
 )
+from weirlab.scenario.checks.records import amiss
 from weirlab.scenario.file.problems import did_you_mean
 from weirlab.scenario.network.layout import Layout, NoMatchError
 from weirlab.scenario.network.selecting import EntryFault, Fault, ports_amiss, traffic_amiss
-from weirlab.scenario.record import DelayRecord, FlowRecord, LevelRecord, PStreamRecord, QueueRecord
+from weirlab.scenario.record import (
+    DelayRecord,
+    FlowRecord,
+    LevelRecord,
+    LimiterRecord,
+    PStreamRecord,
+    QueueRecord,
+)
 from weirlab.scenario.resolve import selected_traffic
 from weirlab.scenario.resolve.buffers import buffered
 from weirlab.scenario.traffic import Carried, Tcp, Traffic
@@ -89,9 +97,15 @@ def _selector(scenario: Scenario, layout: Layout, measure: Measure, path: Where)
 def _data(scenario: Scenario, layout: Layout, measure: Measure, path: Where) -> list[Fault]:
     """What the measure itself finds wrong, or else data that it needs and nobody records."""
     own: list[Fault] = [((*path, field), message) for field, message in measure.faults()]
-    return own or [
-        fault for need in measure.needs() for fault in _lack(scenario, layout, measure, need, path)
-    ]
+    if own or _has_wrong_records(scenario, layout):
+        return own
+    return [fault for need in measure.needs() for fault in _lack(scenario, layout, measure, need, path)]
+
+
+def _has_wrong_records(scenario: Scenario, layout: Layout) -> bool:
+    """Whether something is recorded that is not there, which is reported of `record`."""
+    series = ((name, each) for name, each in scenario.record.items() if not isinstance(each, LimiterRecord))
+    return any(fault for name, record in series for fault in amiss(scenario, layout, record, name))
 
 
 def _lack(scenario: Scenario, layout: Layout, measure: Measure, need: Need, path: Where) -> Iterator[Fault]:
@@ -160,7 +174,6 @@ def _port_series(scenario: Scenario, layout: Layout, measure: PortMeasure, at: W
 
 def _levels(scenario: Scenario, layout: Layout, measure: PortMeasure, path: Where) -> Iterator[Fault]:
     records = [record for record in scenario.record.values() if isinstance(record, LevelRecord)]
-    records = [record for record in records if not list(ports_amiss(layout, record.levels, ()))]
     for port in layout.port_ids(measure.of):
         record = next((r for r in records if port in layout.port_ids(r.levels)), None)
         name = layout.ports[port].name

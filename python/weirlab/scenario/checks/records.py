@@ -34,14 +34,14 @@ def check_records(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     """Faults of `record`."""
     taken: dict[tuple[str, int], str] = {}
     for name, record in scenario.record.items():
-        yield from _amiss(scenario, layout, record, name)
+        yield from amiss(scenario, layout, record, name)
         ids, names = _recorded(scenario, layout, record)
         yield from _twice(taken, ids, name, names)
         if isinstance(record, LevelRecord | FrameRecord):
             yield from _ends_late(scenario, name, record.window)
 
 
-def _amiss(scenario: Scenario, layout: Layout, record: AnyRecord, name: str) -> Iterator[Fault]:
+def amiss(scenario: Scenario, layout: Layout, record: AnyRecord, name: str) -> Iterator[Fault]:
     """Parts that there are not, and those that have nothing of that kind."""
     path: Where = ("record", name, kind_of(type(record)))
     match record:
@@ -55,8 +55,8 @@ def _amiss(scenario: Scenario, layout: Layout, record: AnyRecord, name: str) -> 
                 if selected_traffic(traffic, [entry]):
                     yield from _carried(scenario.traffic[entry], record, entry, path)
         case LimiterRecord():
-            amiss = list(nodes_amiss(layout, record.limiter, path, hosts=True))
-            yield from amiss or _unlimited(scenario, layout, record, path)
+            unknown = list(nodes_amiss(layout, record.limiter, path, hosts=True))
+            yield from unknown or _unlimited(scenario, layout, record, path)
 
 
 def _carried(traffic: Traffic, record: TcpRecord | PStreamRecord, name: str, path: Where) -> Iterator[Fault]:
@@ -90,8 +90,10 @@ def _recorded(
         case TcpRecord(tcp=traffic) | PStreamRecord(p_streams=traffic):
             return [(kind_of(type(record)), i) for i in selected_traffic(traffic, names)], names
         case LimiterRecord():
-            amiss = list(nodes_amiss(layout, record.limiter, (), hosts=True))
-            return [("limiter", i) for i in ([] if amiss else layout.host_ids(record.limiter))], layout.nodes
+            unknown = list(nodes_amiss(layout, record.limiter, (), hosts=True))
+            return [
+                ("limiter", i) for i in ([] if unknown else layout.host_ids(record.limiter))
+            ], layout.nodes
         case DelayRecord():
             return [], names
 
