@@ -25,24 +25,36 @@ LOCK_PATIENCE_S = 1.0
 """How long a lock is waited for: processes that are being ended let go of theirs a little later."""
 
 
-def named_text(path: Path, most_bytes: int) -> str:
-    """The ASCII text of a file that a scenario names; other characters become `?` signs of their own.
+def ordinary(path: Path, most_bytes: int) -> os.stat_result:
+    """What the system knows of a file that a scenario names.
 
-    Raises InputError when it cannot be read, holds more than `most_bytes`, or is a device, a pipe or a
-    directory, which might never end.
+    Raises InputError when there is none, it cannot be read, holds more than `most_bytes`, or is a device, a
+    pipe or a directory, which might never end.
     """
     try:
         if not path.is_file():
             raise InputError(
                 f"{path}: {'not an ordinary file' if path.exists() else 'there is no such file'}"
             )
-        with path.open("rb") as file:
-            content = file.read(most_bytes + 1)
+        status = path.stat()
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    if len(content) > most_bytes:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    if status.st_size > most_bytes:
         raise InputError(f"{path}: holds more than {most_bytes} bytes")
-    return content.decode("ascii", errors="replace")
+    return status
+
+
+def named_text(path: Path, most_bytes: int) -> str:
+    """The ASCII text of a file that a scenario names; other characters become `?` signs of their own.
+
+    Raises InputError as `ordinary`.
+    """
+    ordinary(path, most_bytes)
+    try:
+        with path.open("rb") as file:
+            return file.read(most_bytes).decode("ascii", errors="replace")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 class Closing(ABC):

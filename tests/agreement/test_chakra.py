@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -253,6 +254,12 @@ def test_pieces_that_no_algorithm_sends_are_refused(tmp_path):
         ScenarioError, match=r"source\.algorithms\.pieces: none of these algorithms sends pie"
     ):
         job(tmp_path, ranks, {"traffic.job.source.algorithms": {"pieces": 8}})
+
+
+def test_a_pipe_in_the_place_of_a_trace_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.0.et")
+    with pytest.raises(Exception, match=r"pipe\.0\.et: not an ordinary file"):
+        job(tmp_path, PAIR, {"traffic.job.source.file": "pipe.*.et"})
 
 
 @pytest.mark.parametrize(

@@ -300,9 +300,15 @@ def test_a_program_takes_its_computations_and_messages(tmp_path):
 def test_a_program_that_is_not_there_is_named_once(tmp_path):
     program(tmp_path)
     (tmp_path / "p.goal").unlink()
-    with pytest.raises(Exception, match=r"p\.goal: cannot be read: No such file") as error:
+    with pytest.raises(Exception, match=r"p\.goal: there is no such file") as error:
         load(tmp_path / "p.yaml")
     assert str(error.value).count("p.goal") == 1
+
+
+def test_a_device_in_the_place_of_a_program_is_not_read(tmp_path):
+    program(tmp_path)
+    with pytest.raises(Exception, match="/dev/zero: not an ordinary file"):
+        load(tmp_path / "p.yaml", {"traffic.job.source.file": "/dev/zero"})
 
 
 @pytest.mark.parametrize(

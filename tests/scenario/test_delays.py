@@ -107,5 +107,5 @@ def test_a_trace_that_is_none_is_told_with_its_line(tmp_path, text, message):
 def test_a_device_in_the_place_of_a_trace_is_not_read(tmp_path):
     file = tmp_path / "sky.yaml"
     file.write_text(FILE.replace("DELAYS", "{trace: /dev/zero}"))
-    with pytest.raises(InputError, match="a trace is an ordinary file"):
+    with pytest.raises(InputError, match="not an ordinary file"):
         path_plan(load(file))

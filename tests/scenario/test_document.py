@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from weirlab.errors import ScenarioError
+from weirlab.scenario import load
 from weirlab.scenario.file import document
 
 
@@ -115,6 +116,11 @@ TRAPS = {
         "f.yaml:2:4: a ':' is not possible here; check the indentation and the lines before",
     ),
     "a control character": ("a: x\x07\n", "f.yaml:1:5: the character '\\x07' is not possible in a text file"),
+    "an escaped one": ('a: "x\\0"\n', "f.yaml:1:4: the character '\\x00' is not possible in a text file"),
+    "half of a character": (
+        'a: "\\ud800"\n',
+        "f.yaml:1:4: the character '\\ud800' is not possible in a text file",
+    ),
 }
 
 
@@ -149,6 +155,12 @@ class TestFiles:
 
     def test_a_missing_file(self, tmp_path: Path) -> None:
         assert self.refusal(tmp_path / "x.yaml") == ": there is no such file"
+
+    def test_a_name_that_no_file_can_have(self, tmp_path: Path) -> None:
+        assert self.refusal(tmp_path / "x\0.yaml") == ": there is no such file"
+        assert self.refusal(tmp_path / ("x" * 5000)) == ": cannot be read: File name too long"
+        with pytest.raises(ScenarioError, match="cannot be read: File name too long"):
+            load("x" * 5000)
 
     def test_a_directory(self, tmp_path: Path) -> None:
         assert (

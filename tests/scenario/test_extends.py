@@ -129,6 +129,12 @@ def test_a_parent_that_does_not_exist(here: Path) -> None:
     ]
 
 
+def test_a_parent_with_a_name_that_no_file_can_have(here: Path) -> None:
+    (complaint,) = complaints(child(here, f"extends: {'x' * 5000}\n"))
+    assert complaint.startswith("child.yaml:1:1: extends: 'xxx")
+    assert complaint.endswith("' cannot be used: File name too long")
+
+
 def test_a_ready_made_parent_is_copied_first_and_a_file_of_its_name_needs_no_copy(here: Path) -> None:
     path = child(here, "extends: bcn\n")
     assert complaints(path) == [

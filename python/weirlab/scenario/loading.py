@@ -137,13 +137,17 @@ def _inherited(tree: Node, below: tuple[Path, ...]) -> Node:
         raise refused(f"more than {MAX_ANCESTORS} files extend one another")
     shown = Path(tree.place.file).parent / extends.value
     name = extends.value.removesuffix(".yaml")
-    if name in ready_made() and not shown.exists():
+    try:
+        exists, is_file = shown.exists(), shown.is_file()
+    except OSError as error:
+        raise refused(f"'{extends.value}' cannot be used: {error.strerror}") from None
+    if name in ready_made() and not exists:
         write = f", and write 'extends: {name}.yaml'" if name == extends.value else ""
         raise refused(
             f"there is no file '{extends.value}' next to it: copy the ready-made scenario with "
             f"'weir scenarios {name} --copy {name}.yaml'{write}"
         )
-    if shown.exists() and not shown.is_file():
+    if exists and not is_file:
         raise refused(f"'{extends.value}' is not an ordinary file")
     try:
         base = document.read(shown)

@@ -120,7 +120,7 @@ def read(path: Path) -> Node:
             raise refused("this is a directory; name a scenario file (of a result, its scenario.yaml)")
         with path.open("rb") as stream:
             content = stream.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # also of a name that no file can have
         raise refused("there is no such file") from None
     except OSError as error:
         raise refused(f"cannot be read: {error.strerror}") from None
@@ -147,12 +147,16 @@ def parse(text: str, file: str = "") -> Node:
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         place = Place(file, before.count("\n") + 1, error.position - (before.rfind("\n") + 1) + 1)
-        composer.complain(f"the character {chr(error.character)!r} is not possible in a text file", place)
+        composer.complain(_no_text(chr(error.character)), place)
     except _UnreadableError:
         pass
     if composer.problems:
         raise ScenarioError(composer.problems)
     return root
+
+
+def _no_text(character: str) -> str:
+    return f"the character {character!r} is not possible in a text file"
 
 
 class _UnreadableError(Exception):
@@ -214,6 +218,9 @@ class _Composer:
 
     def value(self, event: Any, depth: int) -> Any:
         if isinstance(event, yaml.ScalarEvent):
+            if odd := yaml.reader.Reader.NON_PRINTABLE.search(event.value):  # an escape in quotes
+                self.complain(_no_text(odd[0]), self.place(event.start_mark))
+                return "?"
             nothing = event.style is None and event.value in ("", "~", "null", "Null", "NULL")
             return None if nothing else event.value
         if isinstance(event, yaml.SequenceStartEvent):

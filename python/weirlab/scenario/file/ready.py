@@ -58,12 +58,16 @@ def scenario_file(name: str | Path) -> Path:
     Raises InputError when it is neither, unless it looks like a path.
     """
     path = Path(name)
-    if path.is_file() or path.suffix or len(path.parts) > 1:
+    try:
+        exists, is_file = path.exists(), path.is_file()
+    except OSError:  # whoever reads it says why not
+        return path
+    if is_file or path.suffix or len(path.parts) > 1:
         return path
     files = ready_made()
     if path.name in files:
         return files[path.name]
-    if path.exists():
+    if exists:
         return path
     from weirlab.scenario.file.problems import did_you_mean, listed, with_words_of
 

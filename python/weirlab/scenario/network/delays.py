@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 
 from weirlab.errors import InputError, UnitError
 from weirlab.fields.base import File, Model
 from weirlab.fields.values import PositiveSpan
+from weirlab.files import named_text
 from weirlab.units import Span
 
 MAX_TRACE_BYTES = 100_000_000
@@ -41,7 +41,7 @@ def read_delay_trace(path: Path) -> tuple[DelayStep, ...]:
     Raises InputError, with the line, for a file that is none.
     """
     steps: list[DelayStep] = []
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(named_text(path, MAX_TRACE_BYTES).splitlines(), start=1):
         words = line.partition("#")[0].replace(",", " ").split()
         if not words:
             continue
@@ -60,15 +60,3 @@ def read_delay_trace(path: Path) -> tuple[DelayStep, ...]:
     if not steps:
         raise InputError(f"{path}: a trace of delays has lines with a time and a delay in ms")
     return tuple(steps)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{path}: a trace is an ordinary file")
-        if status.st_size > MAX_TRACE_BYTES:
-            raise InputError(f"{path}: a trace has at most {MAX_TRACE_BYTES} bytes")
-        return path.read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error

@@ -25,6 +25,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from weirlab.errors import InputError
+from weirlab.files import ordinary
 from weirlab.scenario.traffic.chains import (
     Chain,
     ChainError,
@@ -274,6 +275,7 @@ def _nodes(file: Path) -> Iterator[_Traced]:
 
 def _content(file: Path) -> memoryview:
     """What is in a file, unpacked. Raises InputError."""
+    ordinary(file, MAX_BYTES)
     try:
         with file.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from weirlab.errors import InputError
+from weirlab.files import ordinary
 from weirlab.scenario.traffic.chains import Chain
 from weirlab.scenario.traffic.programs import Node, Program
 from weirlab.scenario.traffic.tables import MAX_BYTES, fault
@@ -47,9 +48,8 @@ def goal_in(path: Path, hosts: int) -> Chain:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    ordinary(path, MAX_BYTES)
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{path}: is longer than {MAX_BYTES} B")
         with path.open(encoding="utf-8") as file:
             for line, text in enumerate(file, start=1):
                 bare = re.split(r"//|#", text, maxsplit=1)[0].strip()

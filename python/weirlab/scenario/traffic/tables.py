@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from weirlab.errors import InputError, UnitError
+from weirlab.files import ordinary
 from weirlab.scenario.file.problems import did_you_mean
 from weirlab.scenario.traffic.messages import PUBLISHED
 from weirlab.units import Span
@@ -196,15 +197,7 @@ def _number(path: Path, line: int, cells: Sequence[str], place: int, what: str) 
 
 def _stamp(path: Path) -> tuple[int, int]:
     """What changes when the file does. Raises InputError when it cannot be read."""
-    try:
-        if not path.is_file():
-            missing = "not an ordinary file" if path.exists() else "there is no such file"
-            raise InputError(f"{path}: {missing}")
-        status = path.stat()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    if status.st_size > MAX_BYTES:
-        raise InputError(f"{path}: holds more than {MAX_BYTES} bytes")
+    status = ordinary(path, MAX_BYTES)
     return status.st_mtime_ns, status.st_size
 
 
