@@ -131,9 +131,10 @@ def drawn(scenario: Any) -> tuple[str, str]:
     device = getattr(bed, "device", None)
     if device is not None:
         name = f"device: {kind_of(type(device))}"
-    else:
-        name = "Linux router" if kind_of(type(bed)) == "netns" else "your program"
-    return drawn_device(name), f"A tester and a {name.removeprefix('device: ')}"
+        return drawn_device(name), f"A tester and the {name}"
+    if kind_of(type(bed)) == "netns":
+        return drawn_device("Linux router"), "A tester and a Linux router"
+    return drawn_device("your program"), "Your program as the tester"
 
 
 def counted(number: int, noun: str, ending: str = "s") -> str:
@@ -158,7 +159,7 @@ def entry(ready: ReadyMade) -> str:
     (PICTURES / f"{ready.name}.svg").write_text(svg, encoding="utf-8")
     told = "; ".join(facts(scenario))
     return (
-        f"\n### {ready.name}\n\n{ready.description}\n\n![{words}](images/scenarios/{ready.name}.svg)\n\n"
+        f"\n### {ready.name}\n\n{ready.about}\n\n![{words}](images/scenarios/{ready.name}.svg)\n\n"
         f"`weir {ready.kind} {ready.name}`: {words[0].lower()}{words[1:]}{'; ' if told else ''}{told}.\n"
     )
 

@@ -92,6 +92,14 @@ class ReadyMade:
         """The file."""
         return self.file.read_text(encoding="utf-8")
 
+    @property
+    def about(self) -> str:
+        """The description, and the rest of the comment at the start of the file without its commands."""
+        lines = takewhile(_is_comment, self.text.splitlines())
+        comment = " ".join(line.removeprefix("# ") for line in lines if not line.startswith("#  "))
+        more = re.sub(":$", ".", comment.removeprefix(self.description).strip())
+        return f"{self.description} {more}".strip()
+
 
 class Catalogue(Mapping[str, ReadyMade]):
     """Ready-made scenarios by name."""
@@ -178,7 +186,7 @@ def _entry(name: str, file: Path) -> ReadyMade:
     # BaseLoader makes text, lists and mappings only.
     content = yaml.load(text, Loader=yaml.BaseLoader)
     comment = " ".join(line.removeprefix("#").strip() for line in takewhile(_is_comment, text.splitlines()))
-    description = content.get("description") or re.split(r"(?<=\.)\s", comment, maxsplit=1)[0]
+    description = content.get("description") or re.split(r"(?<=[.?])\s", comment, maxsplit=1)[0]
     merged = _merged(file, content)
     kind = _kind(merged)
     topic = _topic(kind, merged)

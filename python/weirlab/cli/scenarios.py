@@ -124,4 +124,4 @@ def _list(found: Catalogue) -> None:
         typer.echo(f"\n{topic}: weir {group[0].kind} NAME")
         for each in group:
             say(shortened(each.description, columns - longest - 4), lead=f"  {each.name:<{longest}}  ")
-    conclude(["weir scenarios NAME prints one, with --copy FILE it is yours to change."])
+    conclude(["weir scenarios NAME prints one and explains it; --copy FILE copies it for you to change."])
