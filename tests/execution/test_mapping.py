@@ -81,25 +81,32 @@ def test_another_executor_gives_the_same():
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 def test_workers_that_are_interrupted_while_they_begin_do_not_complain(tmp_path):
     """As long as a worker imports what it needs it cannot ignore Ctrl-C by itself."""
-    script = tmp_path / "slow_to_begin.py"
-    script.write_text(
+    work = tmp_path / "slow_to_begin.py"
+    work.write_text(
         textwrap.dedent(
             """
-            import pathlib, sys, time
-            from weirlab.execution.mapping import mapped
+            import multiprocessing, pathlib, sys, time
 
-            if __name__ != "__main__":
+            if multiprocessing.parent_process():
                 pathlib.Path(sys.argv[1]).touch()
                 time.sleep(1.0)
 
             def work(number):
                 return number
+            """
+        )
+    )
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            from slow_to_begin import work
+            from weirlab.execution.mapping import mapped
 
-            if __name__ == "__main__":
-                try:
-                    mapped(work, range(100_000), processes=2)
-                except KeyboardInterrupt:
-                    print("interrupted", flush=True)
+            try:
+                mapped(work, range(100_000), processes=2)
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
             """
         )
     )
@@ -134,14 +141,11 @@ def test_an_interruption_ends_the_workers_and_is_passed_on(tmp_path):
             import time
             from weirlab.execution.mapping import mapped
 
-            def slow(number):
-                time.sleep(0.02)
-
-            if __name__ == "__main__":
-                try:
-                    mapped(slow, range(100_000), processes=2, on_progress=lambda *_: print("on", flush=True))
-                except KeyboardInterrupt:
-                    print("interrupted", flush=True)
+            try:
+                slow = [0.02] * 100_000
+                mapped(time.sleep, slow, processes=2, on_progress=lambda *_: print("on", flush=True))
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
             """
         )
     )
@@ -160,3 +164,34 @@ def test_an_interruption_ends_the_workers_and_is_passed_on(tmp_path):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def test_workers_do_not_run_the_script_that_started_them_again(tmp_path):
+    """As `multiprocessing` does with a script whose calls are not below `if __name__ == "__main__"`."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import weirlab
+
+            print("begun", flush=True)
+            network = {"kind": "star", "hosts": 2, "link": {"rate": "10 Gbit/s"}}
+            source = {"kind": "poisson", "load": "40 %", "frame_size": "1500 B"}
+            load = {"from": "host-0", "to": "host-1", "source": source}
+            study = weirlab.study(
+                {
+                    "weirlab": 1,
+                    "name": "unguarded",
+                    "network": network,
+                    "traffic": {"load": load},
+                    "run": {"duration": "100 us"},
+                    "study": {"factors": {"traffic.load.source.load": ["20 %", "40 %"]}},
+                },
+                on="local:2",
+            )
+            print(study.tables.runs.height, flush=True)
+            """
+        )
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "begun\n2\n", "")

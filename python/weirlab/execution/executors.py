@@ -16,8 +16,10 @@ import multiprocessing
 import os
 import queue
 import signal
+import sys
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -161,7 +163,7 @@ class Local:
             1, mp_context=self._context, initializer=_begin, initargs=(self._stopping, os.getpid())
         )
         # A process is started by what is submitted first.
-        with _interrupts_held_back(), _one_thread_each():
+        with _interrupts_held_back(), _one_thread_each(), _without_script():
             pool.submit(int)
         return pool
 
@@ -261,6 +263,18 @@ def _one_thread_each() -> Iterator[None]:
     finally:
         if before is None:
             del os.environ["POLARS_MAX_THREADS"]
+
+
+@contextlib.contextmanager
+def _without_script() -> Iterator[None]:
+    """Processes that begin in the block do not run the script of this one again, as they else do before all
+    other: a script whose calls are not below `if __name__ == "__main__"` would start its study in each."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 @contextlib.contextmanager
