@@ -134,6 +134,34 @@ def test_stale_results_are_marked_and_pruned(weir, stored):
     assert "--prune everything: write stale" in weir("results", "lab", "--prune", "everything").err
 
 
+def test_a_damaged_plan_is_named_and_made_whole_by_its_study(weir, stored, place):
+    (plan,) = (place / "lab" / "plans").iterdir()
+    plan.write_bytes(plan.read_bytes()[:100])
+    outcome = weir("results", "lab")
+    assert outcome.code == 0
+    assert f"plans/{plan.name}: damaged" in outcome.err
+    assert weir("results", "lab", "--json").json["rows"][0]["study"] == "?"
+    assert weir("study", "study.yaml", "--out", "s").code == 0
+    outcome = weir("results", "lab", "--json")
+    assert [(row["study"], row["done"]) for row in outcome.json["rows"]] == [("small", 4)]
+    assert "damaged" not in outcome.err
+
+
+def test_a_plan_that_only_another_version_reads_is_listed_beside_the_others(weir, stored):
+    store = Store.open(stored)
+    (name,) = store.documents("plans")
+    document = store.document("plans", name)
+    text = str(document["scenario"]).replace("weirlab: 1", "weirlab: 1\nno_longer_known: 3 ms", 1)
+    old = store.keep("plans", {**document, "name": "old", "scenario": text})
+    rows = store.rows().with_columns(plan=pl.lit(old))
+    store.write(rows)
+    listed = {row["study"]: row for row in weir("results", "lab", "--json").json["rows"]}
+    assert (listed["old"]["planned"], listed["old"]["done"]) == (None, rows.height)
+    assert listed["small"]["planned"] == 4
+    points = weir("results", "lab", "--sql", "SELECT DISTINCT study FROM points", "--json").json["rows"]
+    assert points == [{"study": "small"}]
+
+
 def test_what_is_no_store_is_refused(weir, place):
     assert "no store of results" in weir("results", str(place)).err
 

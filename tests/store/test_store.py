@@ -179,6 +179,31 @@ def test_a_document_that_was_changed_is_refused(store):
         store.document("plans", name)
 
 
+def test_a_damaged_document_is_written_again_by_whoever_knows_it_or_pruned(store):
+    from pathlib import Path
+
+    whole = store.keep("plans", {"kind": "whole"})
+    names = {folder: store.keep(folder, {"kind": "x"}) for folder in ("plans", "origins")}
+    paths = {folder: Path(store.url) / folder / f"{name}.json" for folder, name in names.items()}
+
+    def damage():
+        for path in paths.values():
+            path.write_bytes(b'{"ki')
+        assert list(store.plans()) == [whole]
+        assert list(store.damaged) == [f"plans/{names['plans']}.json"]
+
+    damage()
+    for folder, name in names.items():
+        assert store.keep(folder, {"kind": "x"}) == name
+        assert store.document(folder, name) == {"kind": "x"}
+    assert not store.damaged
+    damage()
+    assert store.prune(damaged=True)["damaged"] == 2
+    assert not store.damaged
+    assert store.documents("plans") == [whole]
+    assert store.documents("origins") == []
+
+
 def test_provenance_is_no_part_of_the_digest_of_what_was_found(tmp_path):
     digests = set()
     for number, sitting in enumerate(("here", "there")):

@@ -99,7 +99,7 @@ def results(
     query = sql or "SELECT * FROM studies" + (f" WHERE {where}" if where else "")
     found, remarks = answered(store, query, stale=stale)
     for name, reason in store.damaged.items():
-        tell(f"note: {store.url}/{name}: {reason}; its rows do not count")
+        tell(f"note: {store.url}/{name}: {reason}")
     if export is not None:
         _export(found, export)
     elif as_json:

@@ -20,6 +20,7 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from weirlab.store.rows import ENDED, PROVENANCE, SCHEMA
 FORMAT = 1
 """Version of the layout. A reader refuses any other."""
 _MARK = "weirlab-store.json"
+_FOLDERS = ("plans", "origins")
 _FETCHES = 16
 """Objects that are read at once."""
 _FILE_ROWS = 1_000_000
@@ -65,7 +67,7 @@ class Store:
     def __init__(self, place: Place) -> None:
         self._place = place
         self.damaged: dict[str, str] = {}
-        """Objects that were met and cannot be read, with the reason. Their rows do not count."""
+        """Objects and documents that were met and cannot be read, with what follows."""
         self.written_bytes = 0
         """Of all objects with rows that this one wrote."""
 
@@ -91,7 +93,10 @@ class Store:
         try:
             found = json.loads(content)["weirlab_store"]
         except (ValueError, KeyError, TypeError):
-            raise InputError(f"{url}/{_MARK}: not that of a store of results") from None
+            raise InputError(
+                f"{url}/{_MARK}: not that of a store of results; if it was damaged, remove this file: the "
+                "next study with this store writes it again"
+            ) from None
         if found != FORMAT:
             raise InputError(f"{url}: a store of format {found}; this weirlab reads format {FORMAT}")
         return cls(place)
@@ -108,23 +113,46 @@ class Store:
     # --- documents
 
     def keep(self, folder: str, document: Mapping[str, object]) -> str:
-        """Write a document into `plans` or `origins`, unless it is there; its id."""
+        """Write a document into `plans` or `origins`, unless it is there undamaged; its id."""
         content = json.dumps(document, sort_keys=True, allow_nan=False, separators=(",", ":")).encode()
         name = hashlib.sha256(content).hexdigest()[:16]
-        self._place.put_new(f"{folder}/{name}.json", content)
+        path = f"{folder}/{name}.json"
+        if not self._place.put_new(path, content) and self._whole(path) is None:
+            self._place.delete(path)
+            self._place.put_new(path, content)
+            self.damaged.pop(path, None)
         return name
 
     def document(self, folder: str, name: str) -> dict[str, object]:
         """A document by its id. Raises InputError where it is missing or damaged."""
         path = f"{folder}/{name}.json"
+        content = self._whole(path)
+        if content is None:
+            raise InputError(f"{self.url}/{path}: {self.damaged.get(path, 'there is no such document')}")
+        found: dict[str, object] = json.loads(content)
+        return found
+
+    def plans(self) -> dict[str, dict[str, object]]:
+        """What was asked for, by id. What is damaged is left out, and noted in `damaged`."""
+        found = {}
+        for name in self.documents("plans"):
+            with suppress(InputError):
+                found[name] = self.document("plans", name)
+        return found
+
+    def _whole(self, path: str) -> bytes | None:
+        """The content of a document; None where it is missing, or damaged, which is noted."""
         try:
             content = self._place.get(path)
         except FileNotFoundError:
-            raise InputError(f"{self.url}/{path}: there is no such document") from None
-        if hashlib.sha256(content).hexdigest()[:16] != name:
-            raise InputError(f"{self.url}/{path}: damaged: its content does not fit its name")
-        found: dict[str, object] = json.loads(content)
-        return found
+            return None
+        if hashlib.sha256(content).hexdigest()[:16] == Path(path).stem:
+            return content
+        self.damaged[path] = (
+            "damaged: its content does not fit its name; the next start of that study writes it again, and "
+            "--prune damaged removes it"
+        )
+        return None
 
     def documents(self, folder: str) -> list[str]:
         """The ids of all documents of a folder."""
@@ -167,12 +195,12 @@ class Store:
             except FileNotFoundError:
                 return None
             if hashlib.sha256(content).hexdigest()[:32] != Path(name).stem:
-                self.damaged[name] = "its content does not fit its name"
+                self.damaged[name] = "its content does not fit its name; its rows do not count"
                 return None
             try:
                 return pl.read_parquet(BytesIO(content), columns=list(columns) if columns else None)
             except (pl.exceptions.PolarsError, OSError) as error:
-                self.damaged[name] = str(error)
+                self.damaged[name] = f"{error}; its rows do not count"
                 return None
 
         if len(names) == 1:
@@ -246,7 +274,7 @@ class Store:
 
         Args:
             stale: Results of other engines.
-            damaged: Objects that cannot be read, and files that were never finished.
+            damaged: Objects and documents that cannot be read, and files that were never finished.
             failed: Rows that hold no result.
             plans: All that was found for these, and what was asked for.
         """
@@ -278,11 +306,19 @@ class Store:
                         self.write(kept, made_by)
                     self._place.delete(name)
         if damaged:
-            removed["damaged"] += self._place.sweep()
+            removed["damaged"] += self._prune_documents() + self._place.sweep()
         for plan in plans:
             self._place.delete(f"plans/{plan}.json")
             removed["plans"] += 1
         return removed
+
+    def _prune_documents(self) -> int:
+        """Remove documents that are damaged; how many."""
+        paths = [f"{folder}/{name}.json" for folder in _FOLDERS for name in self.documents(folder)]
+        damaged = [path for path in paths if self._whole(path) is None and self.damaged.pop(path, None)]
+        for path in damaged:
+            self._place.delete(path)
+        return len(damaged)
 
     def fresh(
         self, seen: set[str], columns: Sequence[str], made_by: str | None = None

@@ -15,11 +15,11 @@ from contextlib import suppress
 import numpy as np
 import polars as pl
 
-from weirlab.errors import ScenarioError, UnsupportedError, WeirlabError
+from weirlab.errors import ScenarioError, UnsupportedError
 from weirlab.scenario.plan import Level
 from weirlab.scenario.plan.levels import thawed
 from weirlab.store import Store
-from weirlab.studies.plan import RunsPlan, plan_of
+from weirlab.studies.plan import RunsPlan, plan_found
 
 _READ = 100
 """Objects of the store that are in memory at once."""
@@ -55,15 +55,11 @@ def _relatives(plan: RunsPlan, store: Store, own: str) -> Iterator[tuple[str, Ru
     if plan.stages:
         return
     sections = _sections(plan.document())
-    for name in store.documents("plans"):
-        document = store.document("plans", name)
+    for name, document in store.plans().items():
         if name == own or document.get("kind") != "runs" or _sections(document) != sections:
             continue
-        try:
-            other = plan_of(document)
-        except WeirlabError:  # of a version that knew other studies
-            continue
-        if other.section.design == plan.section.design:
+        other = plan_found(document)
+        if other is not None and other.section.design == plan.section.design:
             yield name, other
 
 

@@ -13,7 +13,7 @@ import polars as pl
 from typing_extensions import TypedDict
 
 from weirlab.documents import typed
-from weirlab.errors import InputError, ScenarioError, UnsupportedError
+from weirlab.errors import InputError, ScenarioError, UnsupportedError, WeirlabError
 from weirlab.evaluation import asks_flows, measured
 from weirlab.execution import Watch
 from weirlab.execution.batches import digest
@@ -71,6 +71,15 @@ def plan_of(document: Mapping[str, object]) -> RunsPlan:
     """The plan that a document describes."""
     told = typed(_Document, document)
     return RunsPlan(loads(told["scenario"], file="the plan"), told["seed"], told["replicates"])
+
+
+def plan_found(document: Mapping[str, object]) -> RunsPlan | None:
+    """The plan that a document of a store describes; None where it is none of runs, or of a version that knew
+    other studies."""
+    if document.get("kind") == "runs":
+        with suppress(WeirlabError):
+            return plan_of(document)
+    return None
 
 
 class _Document(TypedDict):

@@ -14,7 +14,7 @@ from weirlab.scenario.file.problems import did_you_mean, listed
 from weirlab.scenario.plan.combinations import short_names
 from weirlab.store import COUNTS, PROVENANCE, Store, engine
 from weirlab.studies.asking import asking_of, runs_in
-from weirlab.studies.plan import plan_of
+from weirlab.studies.plan import plan_found
 from weirlab.studies.study import ABOUT, about_in, store_of
 
 TABLES = ("studies", "runs", "measures", "points", "levels")
@@ -47,7 +47,7 @@ def studies_in(store: Store) -> pl.DataFrame:
     they took in all. Of a study that decides itself how far it goes, `planned` is the least, until more are
     done."""
     found: list[tuple[object, ...]] = []
-    plans = {name: store.document("plans", name) for name in store.documents("plans")}
+    plans = store.plans()
     seen = set()
 
     def add(plan: str, made_by: str, done: int, failed: int, seconds: float) -> None:
@@ -113,7 +113,8 @@ def _tables(
         tables["studies"] = studies_in(store)
     if not {*wanted} - {"studies"}:
         return tables
-    names = {each: str(store.document("plans", each).get("name", "?")) for each in store.documents("plans")}
+    plans = store.plans()
+    names = {each: str(document.get("name", "?")) for each, document in plans.items()}
     more = (["measures"] if "measures" in wanted else []) + (
         ["document"] if {"points", "levels"} & {*wanted} else []
     )
@@ -131,7 +132,7 @@ def _tables(
         of_levels = rows.unique(["plan", "point"], maintain_order=True).select("plan", "point", "document")
         if points is not None:
             of_levels = of_levels.group_by("plan", maintain_order=True).head(points)
-        levels = list(_levels(store, names, of_levels))
+        levels = list(_levels(plans, of_levels))
         tables["levels"] = pl.concat(
             [pl.DataFrame(schema=_POINT | _LEVEL), *(_long(each) for each in levels)]
         )
@@ -188,20 +189,20 @@ _POINT: _Types = {"study": pl.String, "plan": pl.String, "point": pl.UInt32}
 _LEVEL: _Types = {"factor": pl.String, "level": pl.String}
 
 
-def _levels(store: Store, names: dict[str, str], rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+def _levels(plans: Mapping[str, Mapping[str, object]], rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Of each study of runs its points: `study plan point`, and a column for each factor."""
     for (name,), group in rows.group_by("plan", maintain_order=True):
-        document = store.document("plans", str(name))
-        if document.get("kind") != "runs":
+        document = plans.get(str(name), {})
+        plan = plan_found(document)
+        if plan is None:
             continue
-        plan = plan_of(document)
         plan.learn(group)
         points = group.get_column("point")
         levels = [plan.levels(point) for point in points]
         factors = dict.fromkeys(factor for each in levels for factor in each)
         yield pl.DataFrame(
             {
-                "study": [names[str(name)]] * len(points),
+                "study": [str(document.get("name", "?"))] * len(points),
                 "plan": [str(name)] * len(points),
                 "point": points,
                 **{factor: [each.get(factor) for each in levels] for factor in factors},
@@ -223,8 +224,8 @@ def _columns(points: pl.DataFrame) -> dict[str, str]:
 
 
 def _planned(document: Mapping[str, object]) -> tuple[int | None, bool]:
-    """How many runs a plan has, and whether it decides itself if there are more."""
-    if document.get("kind") != "runs":
+    """How many runs a plan has, if that is known, and whether it decides itself if there are more."""
+    plan = plan_found(document)
+    if plan is None:
         return None, False
-    plan = plan_of(document)
     return runs_in(plan), asking_of(plan) is not None
