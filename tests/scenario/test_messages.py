@@ -241,6 +241,16 @@ def test_what_does_not_fit_is_reported_at_its_place(case):
     assert expected in problem
 
 
+def test_fairness_of_messages_needs_several_entries_for_they_are_one_flow_each():
+    text = HEAD + ENDS + f"    pattern: {{kind: uniform}}\n    {SOURCE}\n" + TAIL
+    text += "measure: {fair: {kind: jain-fairness, of: '*'}}\n"
+    (problem,) = problems(lambda: loads(text))
+    assert "measure.fair.of: the messages of 'm' count as one flow" in problem
+    entry = text[text.index("  m:\n") : text.index("run:")]
+    loads(text.replace(entry, entry + entry.replace("  m:\n", "  n:\n")))
+    loads(text.replace("    transport: {kind: tcp, congestion_control: {kind: dctcp}}\n", ""))
+
+
 def test_messages_go_as_frames_without_tcp():
     text = HEAD + ENDS + f"    pattern: {{kind: uniform}}\n    {SOURCE}\n" + TAIL
     text = text.replace("    transport: {kind: tcp, congestion_control: {kind: dctcp}}\n", "")

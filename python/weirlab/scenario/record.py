@@ -28,7 +28,8 @@ class FlowRecord(Model):
     every: PositiveSpan
     """Length of an interval."""
     by: Literal["traffic", "flow"] = "traffic"
-    """`traffic`: one series for all its flows together; `flow`: one for each."""
+    """`traffic`: one series for all its flows together; `flow`: one for each. Messages of an entry over tcp
+    or rdma are one flow."""
 
 
 class TcpRecord(Model):

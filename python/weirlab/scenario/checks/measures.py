@@ -24,6 +24,7 @@ from weirlab.measures.base import (
     SharedBuffers,
     Streams,
 )
+from weirlab.measures.fairness import JainFairness
 from weirlab.scenario.checks.records import amiss
 from weirlab.scenario.file.problems import did_you_mean
 from weirlab.scenario.network.layout import Layout, NoMatchError
@@ -38,7 +39,7 @@ from weirlab.scenario.record import (
 )
 from weirlab.scenario.resolve import selected_traffic
 from weirlab.scenario.resolve.buffers import buffered
-from weirlab.scenario.traffic import Carried, Tcp, Traffic
+from weirlab.scenario.traffic import Carried, Rdma, Tcp, Traffic
 from weirlab.scenario.traffic.flows import flows_of
 from weirlab.scenario.traffic.hotspots import InputGenerated
 from weirlab.scenario.traffic.probing import Probing
@@ -97,9 +98,27 @@ def _selector(scenario: Scenario, layout: Layout, measure: Measure, path: Where)
 def _data(scenario: Scenario, layout: Layout, measure: Measure, path: Where) -> list[Fault]:
     """What the measure itself finds wrong, or else data that it needs and nobody records."""
     own: list[Fault] = [((*path, field), message) for field, message in measure.faults()]
+    if isinstance(measure, JainFairness):
+        own += _of_one(scenario, measure, path)
     if own or _has_wrong_records(scenario, layout):
         return own
     return [fault for need in measure.needs() for fault in _lack(scenario, layout, measure, need, path)]
+
+
+def _of_one(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
+    """A single entry of messages: tcp and rdma count all of them as one flow."""
+    names = list(scenario.traffic)
+    chosen = [names[i] for i in selected_traffic(measure.of, names)]
+    if len(chosen) == 1 and _is_one_flow(scenario.traffic[chosen[0]]):
+        yield (
+            (*path, "of"),
+            f"the messages of '{chosen[0]}' count as one flow, and Jain's index of one is always 1: give "
+            "each sender an entry of its own, and select them all",
+        )
+
+
+def _is_one_flow(traffic: Traffic) -> bool:
+    return isinstance(traffic.source, Carried) and isinstance(traffic.transport, Tcp | Rdma)
 
 
 def _has_wrong_records(scenario: Scenario, layout: Layout) -> bool:
