@@ -420,3 +420,24 @@ def test_a_manifest_that_does_not_fit_the_points_is_refused(scenario, tmp_path):
     path.write_text(path.read_text().replace('"seed": 7', '"seed": 8'))
     with pytest.raises(InputError, match=r"does not fit the manifest\.json .* seed was 7 at its start"):
         Study.load(tmp_path / "s")
+
+
+def test_a_level_that_removes_traffic_is_told_to_remove_what_measures_it():
+    text = """
+weirlab: 1
+name: with-and-without
+network: {kind: star, hosts: 3, link: {rate: 10 Gbit/s}}
+traffic:
+  a: {from: host-0, to: host-2, source: {kind: poisson, load: 40 %, frame_size: 1500 B}}
+  b: {from: host-1, to: host-2, source: {kind: poisson, load: 40 %, frame_size: 1500 B}}
+run: {duration: 100 us}
+measure: {lost: {kind: loss-ratio, of: b}}
+study: {factors: {neighbour: {none: {traffic.b: null}, one: {}}}}
+"""
+    with pytest.raises(ScenarioError) as caught:
+        loads(text)
+    (problem,) = caught.value.problems
+    assert problem.path == "study.factors.neighbour.none"
+    assert "no traffic is called 'b'" in problem.message
+    assert problem.message.endswith("remove it in this level, too (measure.lost: null)")
+    loads(text.replace("traffic.b: null", "traffic.b: null, measure.lost: null"))

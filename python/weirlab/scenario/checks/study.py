@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,7 +49,9 @@ def check_study(scenario: Scenario) -> list[Problem]:
                 if not made.run.flows:
                     problems.append(scenario.problem_at(path, NEEDS_FLOWS.format("study")))
             except ScenarioError as error:
-                problems += [_in_level(scenario, path, problem) for problem in error.problems]
+                removes = None in level.assignments.values()
+                told = (_with_remedy(problem) if removes else problem for problem in error.problems)
+                problems += [_in_level(scenario, path, problem) for problem in told]
     beyond = [
         *_exclusions(scenario.study),
         *_replacements(scenario.study),
@@ -349,6 +352,15 @@ def _short_problems(scenario: Scenario, base: Scenario) -> list[Problem]:
         path: Where = ("study", "halving", "duration")
         return [_in_level(scenario, path, problem) for problem in error.problems]
     return []
+
+
+def _with_remedy(problem: Problem) -> Problem:
+    """A problem of a level that removes something which a measure or a record is of."""
+    section, *names = split_path(problem.path) if problem.path else ("",)
+    if section not in ("measure", "record") or not names:
+        return problem
+    remedy = f"where it is not needed, remove it in this level, too ({section}.{names[0]}: null)"
+    return dataclasses.replace(problem, message=f"{problem.message}; {remedy}")
 
 
 def _in_level(scenario: Scenario, path: Where, problem: Problem) -> Problem:
