@@ -3,58 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import polars as pl
 
 from weirlab.campaigns.campaign import Campaign
-from weirlab.campaigns.measurement import Measurement, Pings, Transfer
+from weirlab.campaigns.measurement import Measurement, Transfer
 from weirlab.campaigns.plan import Load, Measured
-from weirlab.campaigns.responsiveness import answered, loaded_responsiveness, requests_lost
+from weirlab.campaigns.responsiveness import Answered, answered, loaded_responsiveness, requests_lost
 from weirlab.campaigns.summary import goodput_bps
+from weirlab.columns import Columns, schema_of, table_of
 from weirlab.scenario.testbeds import Sim
-from weirlab.stats import interquartile_range, jain_index, min_max_variability, probe_loss
+from weirlab.stats import Responsiveness, interquartile_range, jain_index, min_max_variability, probe_loss
 
-MEASUREMENTS = {
-    "cycle": pl.Int64,
-    "point": pl.Int64,
-    "traffic": pl.String,
-    "streams": pl.Int64,
-    "window_bytes": pl.Int64,
-    "congestion_control": pl.String,
-    "duration_s": pl.Float64,
-    "goodput_bps": pl.Float64,
-    "loaded_rtt_s": pl.Float64,
-    "loaded_min_s": pl.Float64,
-    "rtt_iqr_s": pl.Float64,
-    "unloaded_rtt_s": pl.Float64,
-    "unloaded_min_s": pl.Float64,
-    "rtt_difference_s": pl.Float64,
-    "loaded_loss": pl.Float64,
-    "unloaded_loss": pl.Float64,
-    "variability": pl.Float64,
-    "unloaded_variability": pl.Float64,
-    "retransmits": pl.Int64,
-    "fairness": pl.Float64,
-    "user_percent": pl.Float64,
-    "system_percent": pl.Float64,
-    "receiver_percent": pl.Float64,
-    "joined": pl.String,
-    "foreign_cpus": pl.Float64,
-    "degraded": pl.Boolean,
-    "disturbed": pl.Boolean,
-    "stolen_s": pl.Float64,
-    "softirq_wait_s": pl.Float64,
-    "emulator_waited_s": pl.Float64,
-    "handshake_s": pl.Float64,
-    "tls_s": pl.Float64,
-    "answer_s": pl.Float64,
-    "unloaded_handshake_s": pl.Float64,
-    "unloaded_tls_s": pl.Float64,
-    "unloaded_answer_s": pl.Float64,
-    "requests_lost": pl.Float64,
-    "foreign_per_minute": pl.Float64,
-    "rpm": pl.Float64,
+
+class _Loaded(NamedTuple):
+    """A transfer of a loaded measurement."""
+
+    cycle: int
+    point: int
+    traffic: str
+    load: Load
+    transfer: Transfer
+    duration_s: float
+    found: Measurement
+    idle: Measurement | None
+    """The unloaded measurement of the same cycle and point."""
+    beside: Answered | None
+    """How requests were answered, and without the load."""
+    alone: Answered | None
+    responsive: Responsiveness | None
+
+
+_MEASUREMENTS: Columns[_Loaded] = {
+    "cycle": (pl.Int64, lambda row: row.cycle),
+    "point": (pl.Int64, lambda row: row.point),
+    "traffic": (pl.String, lambda row: row.traffic),
+    "streams": (pl.Int64, lambda row: row.load.streams),
+    "window_bytes": (pl.Int64, lambda row: row.load.window_bytes),
+    "congestion_control": (pl.String, lambda row: row.load.congestion_control),
+    "duration_s": (pl.Float64, lambda row: row.duration_s),
+    "goodput_bps": (pl.Float64, lambda row: goodput_bps(row.transfer)),
+    "loaded_rtt_s": (pl.Float64, lambda row: _mean(row.found)),
+    "loaded_min_s": (pl.Float64, lambda row: row.found.pings and row.found.pings.min_s),
+    "rtt_iqr_s": (pl.Float64, lambda row: _of_rtts(row.found, interquartile_range)),
+    "unloaded_rtt_s": (pl.Float64, lambda row: _mean(row.idle)),
+    "unloaded_min_s": (pl.Float64, lambda row: row.idle and row.idle.pings and row.idle.pings.min_s),
+    "rtt_difference_s": (pl.Float64, lambda row: _difference(_mean(row.found), _mean(row.idle))),
+    "loaded_loss": (pl.Float64, lambda row: _loss(row.found)),
+    "unloaded_loss": (pl.Float64, lambda row: _loss(row.idle)),
+    "variability": (pl.Float64, lambda row: _of_rtts(row.found, min_max_variability)),
+    "unloaded_variability": (pl.Float64, lambda row: _of_rtts(row.idle, min_max_variability)),
+    "retransmits": (pl.Int64, lambda row: sum(stream.retransmits or 0 for stream in row.transfer.streams)),
+    "fairness": (
+        pl.Float64,
+        lambda row: jain_index([each.received_bytes / each.seconds for each in row.transfer.streams]),
+    ),
+    "user_percent": (pl.Float64, lambda row: row.transfer.sender_cpu_percent.get("user")),
+    "system_percent": (pl.Float64, lambda row: row.transfer.sender_cpu_percent.get("system")),
+    "receiver_percent": (pl.Float64, lambda row: row.transfer.receiver_cpu_percent.get("total")),
+    "joined": (pl.String, lambda row: None if row.found.joined is None else " ".join(row.found.joined)),
+    "foreign_cpus": (pl.Float64, lambda row: row.found.foreign_cpus),
+    "degraded": (pl.Boolean, lambda row: bool(row.found.degraded)),
+    "disturbed": (pl.Boolean, lambda row: bool(row.found.disturbance)),
+    "stolen_s": (pl.Float64, lambda row: row.found.account.get("stolen_s")),
+    "softirq_wait_s": (pl.Float64, lambda row: row.found.account.get("softirq_wait_s")),
+    "emulator_waited_s": (pl.Float64, lambda row: row.found.account.get("emulator_waited_s")),
+    "handshake_s": (pl.Float64, lambda row: row.beside and row.beside.handshake_s),
+    "tls_s": (pl.Float64, lambda row: row.beside and row.beside.tls_handshake_s),
+    "answer_s": (pl.Float64, lambda row: row.beside and row.beside.answer_s),
+    "unloaded_handshake_s": (pl.Float64, lambda row: row.alone and row.alone.handshake_s),
+    "unloaded_tls_s": (pl.Float64, lambda row: row.alone and row.alone.tls_handshake_s),
+    "unloaded_answer_s": (pl.Float64, lambda row: row.alone and row.alone.answer_s),
+    "requests_lost": (
+        pl.Float64,
+        lambda row: requests_lost(row.found.requests) if row.found.requests else None,
+    ),
+    "foreign_per_minute": (pl.Float64, lambda row: row.beside and row.beside.per_minute),
+    "rpm": (pl.Float64, lambda row: row.responsive and row.responsive.rpm),
 }
+MEASUREMENTS = schema_of(_MEASUREMENTS)
 """Columns of `measurement_table`; what was not measured is null. `window_bytes` is what was asked for,
 `joined` the transports whose packets the path moved joined, with blanks between, and `variability` is
 1 - min / mean of the round-trip times during a transfer. Times of requests are trimmed means, beside a
@@ -95,55 +123,11 @@ def measurement_table(campaign: Campaign) -> pl.DataFrame:
         idle, alone = unloaded.get((cycle, point), (None, None))
         beside = answered(found, what.duration_s)
         responsive = loaded_responsiveness(found, what.duration_s)
-        means = (_mean(found), _mean(idle))
         rows += [
-            {
-                "cycle": cycle,
-                "point": point,
-                "traffic": name,
-                "streams": load.streams,
-                "window_bytes": load.window_bytes,
-                "congestion_control": load.congestion_control,
-                "duration_s": what.duration_s,
-                "goodput_bps": goodput_bps(transfer),
-                "loaded_rtt_s": means[0],
-                "loaded_min_s": None if found.pings is None else found.pings.min_s,
-                "rtt_iqr_s": _of_rtts(found.pings, interquartile_range),
-                "unloaded_rtt_s": means[1],
-                "unloaded_min_s": None if idle is None or idle.pings is None else idle.pings.min_s,
-                "rtt_difference_s": _difference(*means),
-                "loaded_loss": _loss(found.pings),
-                "unloaded_loss": None if idle is None else _loss(idle.pings),
-                "variability": _of_rtts(found.pings, min_max_variability),
-                "unloaded_variability": None if idle is None else _of_rtts(idle.pings, min_max_variability),
-                "retransmits": sum(stream.retransmits or 0 for stream in transfer.streams),
-                "fairness": jain_index(
-                    [stream.received_bytes / stream.seconds for stream in transfer.streams]
-                ),
-                "user_percent": transfer.sender_cpu_percent.get("user"),
-                "system_percent": transfer.sender_cpu_percent.get("system"),
-                "receiver_percent": transfer.receiver_cpu_percent.get("total"),
-                "joined": None if found.joined is None else " ".join(found.joined),
-                "foreign_cpus": found.foreign_cpus,
-                "degraded": bool(found.degraded),
-                "disturbed": bool(found.disturbance),
-                **{
-                    name: found.account.get(name)
-                    for name in ("stolen_s", "softirq_wait_s", "emulator_waited_s")
-                },
-                "handshake_s": None if beside is None else beside.handshake_s,
-                "tls_s": None if beside is None else beside.tls_handshake_s,
-                "answer_s": None if beside is None else beside.answer_s,
-                "unloaded_handshake_s": None if alone is None else alone.handshake_s,
-                "unloaded_tls_s": None if alone is None else alone.tls_handshake_s,
-                "unloaded_answer_s": None if alone is None else alone.answer_s,
-                "requests_lost": requests_lost(found.requests) if found.requests else None,
-                "foreign_per_minute": None if beside is None else beside.per_minute,
-                "rpm": None if responsive is None else responsive.rpm,
-            }
-            for name, load, transfer in _transfers(what, found)
+            _Loaded(cycle, point, *transferred, what.duration_s, found, idle, beside, alone, responsive)
+            for transferred in _transfers(what, found)
         ]
-    return pl.DataFrame(rows, schema=MEASUREMENTS)
+    return table_of(_MEASUREMENTS, rows)
 
 
 def interval_table(campaign: Campaign) -> pl.DataFrame:
@@ -179,6 +163,10 @@ def _transfers(what: Measured, found: Measurement) -> Iterator[tuple[str, Load, 
             yield name, load, found.beside[name]
 
 
+def _rates(transfer: Transfer) -> list[float]:
+    return [stream.received_bytes / stream.seconds for stream in transfer.streams]
+
+
 def _mean(found: Measurement | None) -> float | None:
     return None if found is None or found.pings is None else found.pings.mean_s
 
@@ -187,9 +175,13 @@ def _difference(after: float | None, before: float | None) -> float | None:
     return None if after is None or before is None else after - before
 
 
-def _of_rtts(pings: Pings | None, statistic: Callable[[Sequence[float]], float]) -> float | None:
-    return statistic(pings.rtts_s) if pings is not None and pings.rtts_s else None
+def _of_rtts(found: Measurement | None, statistic: Callable[[Sequence[float]], float]) -> float | None:
+    return statistic(found.pings.rtts_s) if found and found.pings and found.pings.rtts_s else None
 
 
-def _loss(pings: Pings | None) -> float | None:
-    return None if pings is None else probe_loss(pings.sent, len(pings.rtts_s))
+def _requests_lost(found: Measurement) -> float | None:
+    return requests_lost(found.requests) if found.requests else None
+
+
+def _loss(found: Measurement | None) -> float | None:
+    return probe_loss(found.pings.sent, len(found.pings.rtts_s)) if found and found.pings else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from weirlab.columns import Columns, table_of
 from weirlab.comparisons.differences import Difference, difference
 from weirlab.comparisons.quantities import Quantity
 from weirlab.stats import mean_interval
@@ -71,40 +72,25 @@ def pairs(study: Study) -> list[Paired]:
 def pairs_frame(found: list[Paired]) -> pl.DataFrame:
     """A row for each: `point baseline measure unit baseline_mean mean difference low high pairs saved ratio
     ratio_low ratio_high`."""
-    schema = {
-        "point": pl.UInt32,
-        "baseline": pl.UInt32,
-        "measure": pl.String,
-        "unit": pl.String,
-        "baseline_mean": pl.Float64,
-        "mean": pl.Float64,
-        "difference": pl.Float64,
-        "low": pl.Float64,
-        "high": pl.Float64,
-        "pairs": pl.UInt32,
-        "saved": pl.Float64,
-        "ratio": pl.Float64,
-        "ratio_low": pl.Float64,
-        "ratio_high": pl.Float64,
-    }
-    rows = [
-        (
-            each.point,
-            each.baseline,
-            each.measure,
-            each.found.after.unit,
-            each.found.first,
-            each.found.second,
-            each.found.change,
-            each.found.low,
-            each.found.high,
-            len(each.differences),
-            each.saved,
-            *each.ratio,
-        )
-        for each in found
-    ]
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return table_of(_COLUMNS, found)
+
+
+_COLUMNS: Columns[Paired] = {
+    "point": (pl.UInt32, lambda each: each.point),
+    "baseline": (pl.UInt32, lambda each: each.baseline),
+    "measure": (pl.String, lambda each: each.measure),
+    "unit": (pl.String, lambda each: each.found.after.unit),
+    "baseline_mean": (pl.Float64, lambda each: each.found.first),
+    "mean": (pl.Float64, lambda each: each.found.second),
+    "difference": (pl.Float64, lambda each: each.found.change),
+    "low": (pl.Float64, lambda each: each.found.low),
+    "high": (pl.Float64, lambda each: each.found.high),
+    "pairs": (pl.UInt32, lambda each: len(each.differences)),
+    "saved": (pl.Float64, lambda each: each.saved),
+    "ratio": (pl.Float64, lambda each: each.ratio[0]),
+    "ratio_low": (pl.Float64, lambda each: each.ratio[1]),
+    "ratio_high": (pl.Float64, lambda each: each.ratio[2]),
+}
 
 
 def _paired(

@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
+from weirlab.columns import Columns, Of, table_of
 from weirlab.errors import InputError, ScenarioError
 from weirlab.runs import replicate_seeds
 from weirlab.scenario import Scenario
 from weirlab.scenario.plan.combinations import combinations
 from weirlab.searches.base import Ending, FoundRates, GoalResult
 from weirlab.searches.build import build
+from weirlab.testbed.base import Direction, TrialSpec
 
 OVERHEAD_BYTES = 20
 """Preamble, start delimiter and gap of an Ethernet frame. Source: IEEE 802.3, clause 4.4.2."""
@@ -98,30 +101,9 @@ def rates_table(results: Sequence[tuple[PointSearch, FoundRates]]) -> pl.DataFra
     more does (``exceed_estimate``) and its 95 % interval (``exceed_low exceed_high``), these null after a
     single trial, ``stationarity`` and ``stationarity_note`` (why it was not tested, or for which other goal),
     and the time until the goal was reached (``reached_s``)."""
-    factors = list(results[0][0].levels) if results else []
-    rows = [
-        {
-            "point": each.point,
-            "replicate": each.replicate,
-            **each.levels,
-            "goal": goal.goal.name,
-            "lower_fps": goal.lower.offered_fps if goal.lower else None,
-            "upper_fps": goal.upper.offered_fps if goal.upper else None,
-            "lower_intended_fps": goal.lower.load_fps if goal.lower else None,
-            "upper_intended_fps": goal.upper.load_fps if goal.upper else None,
-            "conditional_throughput_fps": goal.conditional_throughput_fps,
-            "loss_ratio": goal.lower.trial.loss_ratio if goal.lower else None,
-            **_offered(goal),
-            "regular": goal.regular,
-            "irregular": goal.remark,
-            "trials": len(result.trials),
-            "time_s": result.time_s,
-            **_evidence(goal),
-        }
-        for each, result in results
-        for goal in result.goals
-    ]
-    return pl.DataFrame(rows, schema={**_PLACE, **dict.fromkeys(factors, pl.String), **_FOUND})
+    return _table(
+        results, _FOUND, [(each, _Rate(found, goal)) for each, found in results for goal in found.goals]
+    )
 
 
 def directions_table(results: Sequence[tuple[PointSearch, FoundRates]]) -> pl.DataFrame:
@@ -129,66 +111,101 @@ def directions_table(results: Sequence[tuple[PointSearch, FoundRates]]) -> pl.Da
     replicate``, a column per factor, ``goal``, ``bound`` (``lower`` or ``upper``), ``trial`` (the index of
     the one that stands for the bound), ``direction`` (its name), ``sent_frames``, ``received_frames`` and
     ``loss_ratio``, null where nothing was sent."""
-    factors = list(results[0][0].levels) if results else []
     rows = [
-        {
-            "point": each.point,
-            "replicate": each.replicate,
-            **each.levels,
-            "goal": goal.goal.name,
-            "bound": side,
-            "trial": bound.trial.spec.index,
-            "direction": direction.name,
-            "sent_frames": direction.sent_frames,
-            "received_frames": direction.received_frames,
-            "loss_ratio": direction.loss_ratio,
-        }
+        (each, _Counted(goal.goal.name, side, bound.trial.spec.index, direction))
         for each, result in results
         for goal in result.goals
         for side, bound in (("lower", goal.lower), ("upper", goal.upper))
         if bound is not None
         for direction in bound.trial.per_direction
     ]
-    return pl.DataFrame(rows, schema={**_PLACE, **dict.fromkeys(factors, pl.String), **_COUNTED})
+    return _table(results, _COUNTED, rows)
+
+
+def _table(
+    results: Sequence[tuple[PointSearch, FoundRates]],
+    columns: Columns[Of],
+    rows: Sequence[tuple[PointSearch, Of]],
+) -> pl.DataFrame:
+    """A row for each, with where it is from."""
+    factors = list(results[0][0].levels) if results else []
+    places = [{"point": each.point, "replicate": each.replicate, **each.levels} for each, _ in rows]
+    schema = {**_PLACE, **dict.fromkeys(factors, pl.String)}
+    return pl.DataFrame(places, schema=schema).hstack(table_of(columns, [row for _, row in rows]))
+
+
+class _Rate(NamedTuple):
+    """What a search found for a goal."""
+
+    result: FoundRates
+    goal: GoalResult
+
+    @property
+    def spec(self) -> TrialSpec | None:
+        """Of the trial at the lower bound."""
+        return None if self.goal.lower is None else self.goal.lower.trial.spec
+
+    @property
+    def exceed(self) -> tuple[float | None, float | None]:
+        """The interval of the chance that one more trial loses too much."""
+        return (self.goal.evidence and self.goal.evidence.exceed_interval) or (None, None)
+
+    def bps(self, extra_bytes: int) -> float | None:
+        """The lower bound in bits, with so many bytes more for each frame."""
+        if self.goal.lower is None:
+            return None
+        return self.goal.lower.offered_fps * 8 * (self.goal.lower.trial.spec.frame_size_bytes + extra_bytes)
+
+
+class _Counted(NamedTuple):
+    """What one direction of the trial at a bound counted."""
+
+    goal: str
+    bound: str
+    trial: int
+    direction: Direction
 
 
 _PLACE = {"point": pl.UInt32, "replicate": pl.UInt32}
-_FOUND = {
-    "goal": pl.String,
-    "lower_fps": pl.Float64,
-    "upper_fps": pl.Float64,
-    "lower_intended_fps": pl.Float64,
-    "upper_intended_fps": pl.Float64,
-    "conditional_throughput_fps": pl.Float64,
-    "loss_ratio": pl.Float64,
-    "frame_size_bytes": pl.UInt32,
-    "directions": pl.UInt32,
-    "lower_per_direction_fps": pl.Float64,
-    "l1_bps": pl.Float64,
-    "l2_bps": pl.Float64,
-    "regular": pl.Boolean,
-    "irregular": pl.String,
-    "trials": pl.UInt32,
-    "time_s": pl.Float64,
-    "lower_trials": pl.UInt32,
-    "upper_trials": pl.UInt32,
-    "full_trials": pl.UInt32,
-    "exceeding_trials": pl.UInt32,
-    "exceed_estimate": pl.Float64,
-    "exceed_low": pl.Float64,
-    "exceed_high": pl.Float64,
-    "stationarity": pl.String,
-    "stationarity_note": pl.String,
-    "reached_s": pl.Float64,
+_FOUND: Columns[_Rate] = {
+    "goal": (pl.String, lambda row: row.goal.goal.name),
+    "lower_fps": (pl.Float64, lambda row: row.goal.lower and row.goal.lower.offered_fps),
+    "upper_fps": (pl.Float64, lambda row: row.goal.upper and row.goal.upper.offered_fps),
+    "lower_intended_fps": (pl.Float64, lambda row: row.goal.lower and row.goal.lower.load_fps),
+    "upper_intended_fps": (pl.Float64, lambda row: row.goal.upper and row.goal.upper.load_fps),
+    "conditional_throughput_fps": (pl.Float64, lambda row: row.goal.conditional_throughput_fps),
+    "loss_ratio": (pl.Float64, lambda row: row.goal.lower and row.goal.lower.trial.loss_ratio),
+    "frame_size_bytes": (pl.UInt32, lambda row: row.spec and row.spec.frame_size_bytes),
+    "directions": (pl.UInt32, lambda row: row.spec and row.spec.directions),
+    "lower_per_direction_fps": (
+        pl.Float64,
+        lambda row: row.goal.lower and row.goal.lower.offered_fps / row.goal.lower.trial.spec.directions,
+    ),
+    "l1_bps": (pl.Float64, lambda row: row.bps(OVERHEAD_BYTES)),
+    "l2_bps": (pl.Float64, lambda row: row.bps(0)),
+    "regular": (pl.Boolean, lambda row: row.goal.regular),
+    "irregular": (pl.String, lambda row: row.goal.remark),
+    "trials": (pl.UInt32, lambda row: len(row.result.trials)),
+    "time_s": (pl.Float64, lambda row: row.result.time_s),
+    "lower_trials": (pl.UInt32, lambda row: row.goal.evidence and len(row.goal.evidence.lower_trials)),
+    "upper_trials": (pl.UInt32, lambda row: row.goal.evidence and len(row.goal.evidence.upper_trials)),
+    "full_trials": (pl.UInt32, lambda row: row.goal.evidence and row.goal.evidence.full_trials),
+    "exceeding_trials": (pl.UInt32, lambda row: row.goal.evidence and row.goal.evidence.exceeding_trials),
+    "exceed_estimate": (pl.Float64, lambda row: row.goal.evidence and row.goal.evidence.exceed_estimate),
+    "exceed_low": (pl.Float64, lambda row: row.exceed[0]),
+    "exceed_high": (pl.Float64, lambda row: row.exceed[1]),
+    "stationarity": (pl.String, lambda row: row.goal.evidence and str(row.goal.evidence.stationarity)),
+    "stationarity_note": (pl.String, lambda row: row.goal.evidence and row.goal.evidence.stationarity_note),
+    "reached_s": (pl.Float64, lambda row: row.goal.evidence and row.goal.evidence.time_s),
 }
-_COUNTED = {
-    "goal": pl.String,
-    "bound": pl.String,
-    "trial": pl.UInt32,
-    "direction": pl.String,
-    "sent_frames": pl.UInt64,
-    "received_frames": pl.UInt64,
-    "loss_ratio": pl.Float64,
+_COUNTED: Columns[_Counted] = {
+    "goal": (pl.String, lambda row: row.goal),
+    "bound": (pl.String, lambda row: row.bound),
+    "trial": (pl.UInt32, lambda row: row.trial),
+    "direction": (pl.String, lambda row: row.direction.name),
+    "sent_frames": (pl.UInt64, lambda row: row.direction.sent_frames),
+    "received_frames": (pl.UInt64, lambda row: row.direction.received_frames),
+    "loss_ratio": (pl.Float64, lambda row: row.direction.loss_ratio),
 }
 
 
@@ -206,36 +223,3 @@ def _refuse_names_of_columns(scenario: Scenario, factors: Iterable[str]) -> None
                 for name in taken
             ]
         )
-
-
-def _offered(goal: GoalResult) -> dict[str, float | None]:
-    """What the lower bound is in each direction and in bits."""
-    if goal.lower is None:
-        return {}
-    spec, load_fps = goal.lower.trial.spec, goal.lower.offered_fps
-    return {
-        "frame_size_bytes": spec.frame_size_bytes,
-        "directions": spec.directions,
-        "lower_per_direction_fps": load_fps / spec.directions,
-        "l1_bps": load_fps * 8 * (spec.frame_size_bytes + OVERHEAD_BYTES),
-        "l2_bps": load_fps * 8 * spec.frame_size_bytes,
-    }
-
-
-def _evidence(goal: GoalResult) -> dict[str, float | str | None]:
-    """What speaks for the bounds, where the algorithm classifies loads."""
-    if (found := goal.evidence) is None:
-        return {}
-    low, high = found.exceed_interval or (None, None)
-    return {
-        "lower_trials": len(found.lower_trials),
-        "upper_trials": len(found.upper_trials),
-        "full_trials": found.full_trials,
-        "exceeding_trials": found.exceeding_trials,
-        "exceed_estimate": found.exceed_estimate,
-        "exceed_low": low,
-        "exceed_high": high,
-        "stationarity": str(found.stationarity),
-        "stationarity_note": found.stationarity_note,
-        "reached_s": found.time_s,
-    }
