@@ -128,9 +128,9 @@ class Batch:
     """Of a pilot: how long to wait for its first run."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Receipt:
-    """What became of a batch."""
+    """What became of a batch; its worker fills it in."""
 
     done: int = 0
     shared: int = 0
@@ -207,22 +207,18 @@ class _Worker:
         self._rows: list[Row] = []
         self._copied: list[pl.DataFrame] = []
         self._began = self._flushed = time.monotonic()
-        self._done = self._shared = self._failed = 0
-        self._bytes = self._disk_bytes = self._objects = 0
-        self._first_failure = ""
+        self._receipt = Receipt(is_first=batch.plan not in _begun)
         self._each_s = batch.guess_s
-        self._is_first = batch.plan not in _begun
         _begun.add(batch.plan)
         self._memory_before = max(_peak_bytes(), psutil.Process().memory_info().rss)
 
     def work(self) -> Receipt:
         """All of it, or as much as time allows."""
-        stopped, predicted = False, None
         left = list(self._batch.places)
         ended = self._store.ends(self._batch.sitting)
         origin = _origin(self._batch.store)
         try:
-            while left and (self._done + self._failed == 0 or self._elapsed() < self._batch.most_s):
+            while left and (self._dealt_with == 0 or self._elapsed() < self._batch.most_s):
                 first, stop = left[0]
                 number, replicate = divmod(first, self._plan.replicates)
                 last = min(stop, (number + 1) * self._plan.replicates)
@@ -233,25 +229,18 @@ class _Worker:
                 if time.monotonic() - self._flushed > FLUSH_S:
                     self._flush(origin)
         except (Interrupted, KeyboardInterrupt):
-            stopped = True
+            self._receipt.stopped = True
         except GivenUp as given_up:
-            predicted = given_up.seconds
+            self._receipt.predicted_s = given_up.seconds
         self._flush(origin)
-        return Receipt(
-            done=self._done,
-            shared=self._shared,
-            failed=self._failed,
-            first_failure=self._first_failure,
-            left=tuple(left),
-            seconds=self._elapsed(),
-            bytes=self._bytes,
-            disk_bytes=self._disk_bytes,
-            objects=self._objects,
-            memory_bytes=max(0, _peak_bytes() - self._memory_before),
-            predicted_s=predicted,
-            stopped=stopped,
-            is_first=self._is_first,
-        )
+        self._receipt.left = tuple(left)
+        self._receipt.seconds = self._elapsed()
+        self._receipt.memory_bytes = max(0, _peak_bytes() - self._memory_before)
+        return self._receipt
+
+    @property
+    def _dealt_with(self) -> int:
+        return self._receipt.done + self._receipt.failed
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._began
@@ -261,11 +250,9 @@ class _Worker:
     ) -> int:
         """Execute some replicates of a point, from the `first` of `many`; how many were dealt with."""
         started, began = datetime.now(UTC), time.monotonic()
+        row = Row(point=number, replicate=first, seed=0, status="failed", started=started)
         if place in ended:
-            status, reason = ended[place]["status"], ended[place]["reason"]
-            self._fail(
-                Row(point=number, replicate=first, seed=0, status=status, reason=reason, started=started)
-            )
+            self._fail(replace(row, status=ended[place]["status"], reason=ended[place]["reason"]))
             return 1
         try:
             with self._guarded(place):
@@ -274,32 +261,17 @@ class _Worker:
         except (ScenarioError, UnsupportedError) as error:
             lists = self._plan.lists_impossible() and isinstance(error, ScenarioError)
             reason = "; ".join(each.message for each in error.problems)
-            for replicate in range(first, first + many):
-                row = Row(
-                    point=number,
-                    replicate=replicate,
-                    seed=0,
-                    status="impossible" if lists else "failed",
-                    reason=reason if lists else f"not legal: {reason}",
-                    started=started,
-                )
+            rows = [replace(row, replicate=replicate) for replicate in range(first, first + many)]
+            for each in rows:
                 if lists:
-                    self._rows.append(replace(row, document=self._document(number, None)))
-                    self._done += 1
+                    document = self._document(number, None)
+                    self._rows.append(replace(each, status="impossible", reason=reason, document=document))
+                    self._receipt.done += 1
                 else:
-                    self._fail(row)
+                    self._fail(replace(each, reason=f"not legal: {reason}"))
             return many
         except LimitReached as error:
-            self._fail(
-                Row(
-                    point=number,
-                    replicate=first,
-                    seed=0,
-                    status=error.status,
-                    reason=str(error),
-                    started=started,
-                )
-            )
+            self._fail(replace(row, status=error.status, reason=str(error)))
             return 1
         taken = 0
         while taken < many:
@@ -382,14 +354,14 @@ class _Worker:
             )
             for row, (key, seed) in zip(rows, addresses, strict=True)
         ]
-        self._done += len(rows)
+        self._receipt.done += len(rows)
         return len(rows)
 
     def _fail(self, row: Row) -> None:
         self._rows.append(row)
-        self._failed += 1
-        self._first_failure = (
-            self._first_failure or f"point {row.point}, replicate {row.replicate}: {row.reason}"
+        self._receipt.failed += 1
+        self._receipt.first_failure = (
+            self._receipt.first_failure or f"point {row.point}, replicate {row.replicate}: {row.reason}"
         )
 
     def _guarded(self, place: int) -> Any:
@@ -408,7 +380,7 @@ class _Worker:
             ):
                 raise GivenUp(waited / max(share, 1e-3))
             if self._beat is not None:
-                self._beat(self._done + self._failed + min(share, 1.0))
+                self._beat(self._dealt_with + min(share, 1.0))
 
         return self._guard.around(watch, ending)
 
@@ -431,8 +403,8 @@ class _Worker:
                 document=pl.lit(self._document(number, found.item(0, "document")), pl.String),
             )
         )
-        self._done += 1
-        self._shared += 1
+        self._receipt.done += 1
+        self._receipt.shared += 1
         return True
 
     def _flush(self, origin: str) -> None:
@@ -443,9 +415,9 @@ class _Worker:
         rows = pl.concat([made, *self._copied])
         before = self._store.written_bytes
         self._store.write(rows)
-        self._disk_bytes += self._store.written_bytes - before
-        self._objects += 1
-        self._bytes += int(rows.estimated_size())
+        self._receipt.disk_bytes += self._store.written_bytes - before
+        self._receipt.objects += 1
+        self._receipt.bytes += int(rows.estimated_size())
         self._rows, self._copied = [], []
 
 
