@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import polars as pl
 
 from weirlab.reproductions.bulk.rows import PUBLISHED
+from weirlab.reproductions.verdicts import Claim
 
 FINDINGS = PUBLISHED["findings"]
 SMALL = (8 << 10, 16 << 10)
 LARGE = 55 << 10
-BODY, SUMMARY = "SLAC 2000, body", "SLAC 2000, 'Summary'"
+of_body = partial(Claim, source="SLAC 2000, body")
+of_summary = partial(Claim, source="SLAC 2000, 'Summary'")
+"""Claims, by the part of the text that makes them."""
 
 
 def medians(rows: pl.DataFrame, by: str | list[str], column: str) -> dict[Any, float]:

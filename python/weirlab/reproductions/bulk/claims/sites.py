@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from weirlab.campaigns import PointSummary
-from weirlab.reproductions.bulk.claims.common import BODY, FINDINGS, SUMMARY
+from weirlab.reproductions.bulk.claims.common import FINDINGS, of_body, of_summary
 from weirlab.reproductions.bulk.work import RANDOM, Data
 from weirlab.reproductions.verdicts import Claim
 from weirlab.stats import duration_trend
@@ -41,42 +41,37 @@ def _sites(how: str, sites: Mapping[str, list[PointSummary]]) -> Iterator[Claim]
     for site, (few, many) in sites.items():
         low, high = RATIOS[site.partition(",")[0]]
         ratio = many.goodput_bps / few.goodput_bps
-        yield Claim(
+        yield of_body(
             statement=f"{site}: eight streams of 64 KiB carry more than two of 256 KiB ({how}).",
             holds=low <= ratio <= high,
             evidence=f"{ratio:.2f} times as much",
             published="1.37 times" if site == "Caltech" else "roughly 3 times (2.84)",
-            source=BODY,
         )
-        yield Claim(
+        yield of_body(
             statement=f"{site}: more streams result in a greater change of the RTT ({how}).",
             holds=_added_s(many) > _added_s(few),
             evidence=f"mean dRTT {1e3 * _added_s(few):.2f} ms with two, "
             f"{1e3 * _added_s(many):.2f} ms with eight",
-            source=BODY,
         )
     few, many = sites["CERN"] if "CERN" in sites else sites[RANDOM]
-    yield Claim(
+    yield of_summary(
         statement=f"The streams of a measurement contribute about equally ({how}).",
         holds=min(few.fairness, many.fairness) >= 0.9,
         evidence=f"Jain's index {few.fairness:.3f} of two streams, {many.fairness:.3f} of eight (medians)",
-        source=SUMMARY,
     )
     each = (few.goodput_bps / 2e6, many.goodput_bps / 8e6)
-    yield Claim(
+    yield of_body(
         statement=f"A stream with the larger window carries more than one of many with the smaller ({how}).",
         holds=1.1 <= each[0] / each[1] <= 2.0,
         evidence=f"{each[0]:.2f} against {each[1]:.2f} Mbit/s",
         published="about 4.7 : 3",
-        source=BODY,
     )
     best = sites["Caltech"][1].goodput_bps / many.goodput_bps
-    yield Claim(
+    yield of_body(
         statement=f"The best performance to Caltech is about twice that to CERN ({how}).",
         holds=1.6 <= best <= 3.2,
         evidence=f"{best:.2f} times",
         published="2.37 times",
-        source=BODY,
     )
 
 
@@ -91,13 +86,12 @@ def _range(intervals: pl.DataFrame) -> Iterator[Claim]:
     seconds = eight.group_by("cycle", "second").agg(pl.col("rate_bps").sum()).get_column("rate_bps")
     low, high = (float(value) / 1e6 for value in np.quantile(seconds.to_numpy(), _EDGES))
     least, most = FINDINGS["cern_aggregate_range_mbps"]
-    yield Claim(
+    yield of_body(
         statement="To CERN, the aggregate of eight streams varies from 10 to 30 Mbit/s from second to "
         "second.",
         holds=0.5 * least <= low <= 1.5 * least and 0.8 * most <= high <= 1.2 * most,
         evidence=f"90 % of the seconds between {low:.1f} and {high:.1f} Mbit/s (n = {seconds.len()})",
         published=f"{least} to {most} Mbit/s",
-        source=BODY,
     )
 
 
@@ -113,24 +107,22 @@ def _losses(measurements: pl.DataFrame) -> Iterator[Claim]:
         )
         for (streams,), part in rows.group_by("streams", maintain_order=True)
     }
-    yield Claim(
+    yield of_summary(
         statement="Of many streams, a loss affects one alone, and its goodput is regained faster.",
         holds=missed[2] > 2 * missed[8],
         evidence=f"for each packet sent again, two streams miss {missed[2]:.2f} MB of the best measurement, "
         f"eight {missed[8]:.2f} MB",
-        source=SUMMARY,
     )
 
 
 def _packets() -> Iterator[Claim]:
     """Why 40 s are enough, in the text's arithmetic."""
     window, rate = (256 << 10) / 1500, 4.5e6 / 8 / 1500
-    yield Claim(
+    yield of_body(
         statement="A window of 256 kB is roughly 170 packets, and 4.5 Mbit/s about 340 packets per second.",
         holds=abs(window / 170 - 1) < 0.1 and abs(rate / 340 - 1) < 0.15,
         evidence=f"of 1500 B: {window:.0f} packets, and {rate:.0f} per second",
         published="170 and 340",
-        source=BODY,
     )
 
 
@@ -144,11 +136,10 @@ def _durations(rows: pl.DataFrame) -> Iterator[Claim]:
         trend = duration_trend(of.get_column("duration_s").to_list(), of.get_column("goodput_bps").to_list())
         low, high = (value / 1e6 for value in trend.slope_interval)
         change = trend.line.slope * math.log(32) / float(of.get_column("goodput_bps").to_numpy().mean())
-        yield Claim(
+        yield of_body(
             statement=f"Goodput has no strong correlation with the duration of the measurement ({words}).",
             holds=low <= 0 <= high or trend.line.r_squared < 0.25,
             evidence=f"slope {low:.2f} to {high:.2f} Mbit/s per e-fold of the duration (95 %), "
             f"R² {trend.line.r_squared:.2f}, {100 * change:+.0f} % from 10 to 320 s",
-            source=BODY,
             known=known,
         )
