@@ -86,29 +86,9 @@ Test = tuple[Callable[[Trace, Row], bool], str]
 """What a finding needs, and what is said without it."""
 
 
-def _answered(_: Trace, row: Row) -> bool:
-    return bool(row["acked_bytes"])
-
-
-def _timed(_: Trace, row: Row) -> bool:
-    return bool(row["aheads"] or row["behinds"])
-
-
-def _scaled(_: Trace, row: Row) -> bool:
-    return row["window_max_bytes"] is not None
-
-
-def _greeted(_: Trace, row: Row) -> bool:
-    return bool(row["handshake_ps"])
-
-
 def _optioned(trace: Trace, row: Row) -> bool:
     other = trace["flows"].row(by_predicate=pl.col("flow") == row["flow"] ^ 1, named=True)
     return not row["cut_packets"] and not other["cut_packets"]
-
-
-def _known_trip(_: Trace, row: Row) -> bool:
-    return round_trip_ps(row) is not None
 
 
 def _long(trace: Trace, row: Row) -> bool:
@@ -116,31 +96,24 @@ def _long(trace: Trace, row: Row) -> bool:
     return rows.filter((pl.col("rtts") >= 3) | (pl.col("behinds") >= 3)).height >= 5
 
 
-def _finished(_: Trace, row: Row) -> bool:
-    return bool(row["fin"])
-
-
-def _whole(_: Trace, row: Row) -> bool:
-    return row["whole_trip_ps"] is not None
-
-
-def _lasting(_: Trace, row: Row) -> bool:
-    return long_enough(row)
-
-
-_ANSWERED: Test = (_answered, "acknowledgments were not captured")
-_TIMED: Test = (_timed, "no round trip was seen")
+_ANSWERED: Test = (lambda _, row: bool(row["acked_bytes"]), "acknowledgments were not captured")
+_TIMED: Test = (lambda _, row: bool(row["aheads"] or row["behinds"]), "no round trip was seen")
+_KNOWN_TRIP: Test = (lambda _, row: round_trip_ps(row) is not None, "no round trip was seen")
 _SCALED: Test = (
-    _scaled,
+    lambda _, row: row["window_max_bytes"] is not None,
     "the scale of windows is not known, as the handshake, or its options, were not captured",
 )
-_GREETED: Test = (_greeted, "the handshake was not captured")
+_GREETED: Test = (lambda _, row: bool(row["handshake_ps"]), "the handshake was not captured")
 _OPTIONED: Test = (_optioned, "options of TCP were cut off")
+_FINISHED: Test = (lambda _, row: bool(row["fin"]), "its end was not captured")
 _WHOLE: Test = (
-    _whole,
+    lambda _, row: row["whole_trip_ps"] is not None,
     "the handshake and time stamps were not captured, which would give the whole round trip",
 )
-_LASTING: Test = (_lasting, f"it lasted less than {LEAST_ROUNDS} round trips or {LEAST_MS} ms")
+_LASTING: Test = (
+    lambda _, row: long_enough(row),
+    f"it lasted less than {LEAST_ROUNDS} round trips or {LEAST_MS} ms",
+)
 _LONG: Test = (_long, "fewer than five intervals have round trips")
 _NEEDS: Mapping[str, tuple[Test, ...]] = {
     "window-limited": (_ANSWERED, _SCALED, _LASTING),
@@ -149,8 +122,8 @@ _NEEDS: Mapping[str, tuple[Test, ...]] = {
     "bufferbloat": (_TIMED, _LONG),
     "stalls": (_ANSWERED,),
     "application-limited": (_ANSWERED, _WHOLE, _LASTING),
-    "sender-limited": (_ANSWERED, _SCALED, _GREETED, _LASTING, (_known_trip, "no round trip was seen")),
-    "slow-start-limited": (_GREETED, (_finished, "its end was not captured")),
+    "sender-limited": (_ANSWERED, _SCALED, _GREETED, _LASTING, _KNOWN_TRIP),
+    "slow-start-limited": (_GREETED, _FINISHED),
     "ack-compression": (_TIMED,),
     "spurious-retransmissions": (_ANSWERED, _OPTIONED),
 }
