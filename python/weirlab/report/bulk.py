@@ -14,29 +14,15 @@ from weirlab.campaigns.tables import interval_table, measurement_table
 from weirlab.errors import InputError
 from weirlab.plots.bulk import bulk_plots
 from weirlab.plots.style import Plot
+from weirlab.report import page
 from weirlab.report.chain import campaign_picture
-from weirlab.report.page import (
-    Block,
-    Card,
-    Column,
-    Head,
-    Numbers,
-    Page,
-    Section,
-    Table,
-    Text,
-    figure,
-    fixed,
-    number,
-    percent,
-)
-from weirlab.report.shared import footer, provenance_section, scenario_details, status_callouts
+from weirlab.report.shared import result_page, section
 from weirlab.results import Manifest, read_json
 from weirlab.scenario.plan.combinations import short_names
 from weirlab.units import Size
 
 
-def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple[Page, list[Plot]]:
+def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple[page.Page, list[Plot]]:
     """The page, and its plots; with `advice`, a sentence a line, where any was asked for."""
     found = summaries(campaign)
     labels = {point: _label(levels) for point, levels in enumerate(campaign.plan.levels)}
@@ -44,18 +30,17 @@ def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple
     scenario = campaign.plan.scenario
     places = len(campaign.plan.places())
     answer = [*advice.splitlines()[:1], *campaign_sentences(campaign, found)] if found else []
-    lead: list[Block] = [
-        *status_callouts(manifest),
-        Numbers(
+    lead: list[page.Block] = [
+        page.Numbers(
             [
-                Card(
+                page.Card(
                     "Measurements",
                     f"{len(campaign.kept)}" + ("" if campaign.complete else f" of {places}"),
                     f"{_counted(len(labels), 'point')}, {_counted(campaign.plan.cycles, 'cycle')}",
                     tone="good" if campaign.complete else "bad",
                 ),
                 _most(found, labels),
-                Card(
+                page.Card(
                     "Doubtful",
                     f"{sum(point.degraded for point in found)}",
                     f"on a degraded path; during foreign load: {sum(point.disturbed for point in found)}; "
@@ -64,41 +49,29 @@ def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple
             ]
         ),
     ]
-    results: list[Block] = [*point_tables(found, scenario.name, campaign.plan.cycles)]
-    results += [Text(_joined_text(transports)) for transports in campaign.joined]
-    sections = [Section("Advice", [Text(line) for line in advice.splitlines()])] if advice else []
-    sections.append(Section("Results", results))
-    if (picture := campaign_picture(scenario)) is not None:
-        sections.append(Section("Path", [picture]))
-    if any(math.isfinite(point.loaded_p95_s) for point in found):
-        sections.append(Section("Latency under load", [_latency_table(found)]))
-    loads = loads_table(found)
-    if loads is not None:
-        sections.append(Section("Loads", [loads]))
-    delays = delays_table(found)
-    if delays is not None:
-        sections.append(Section("One-way delays", [delays]))
-    requests = responsiveness_table(found)
-    if requests is not None:
-        sections.append(Section("Responsiveness", [requests]))
-    if plots:
-        sections.append(Section("Plots", [figure(plot) for plot in plots]))
-    else:
-        sections.append(Section("Plots", [Text("Nothing has been measured yet.")]))
-    sections += [
-        provenance_section(manifest, manifest.provenance),
-        Section("Scenario", [scenario_details(scenario)]),
-    ]
-    page = Page(
-        title=scenario.name,
-        kind="Campaign",
-        subtitle=scenario.description or "",
+    timed = any(math.isfinite(point.loaded_p95_s) for point in found)
+    made = result_page(
+        "Campaign",
+        manifest,
+        scenario,
         lead=lead,
-        sections=sections,
-        footer=footer(manifest.provenance),
+        sections=[
+            section("Advice", *map(page.Text, advice.splitlines())),
+            section(
+                "Results",
+                *point_tables(found, scenario.name, campaign.plan.cycles),
+                *(page.Text(_joined_text(transports)) for transports in campaign.joined),
+            ),
+            section("Path", campaign_picture(scenario)),
+            section("Latency under load", _latency_table(found) if timed else None),
+            section("Loads", loads_table(found)),
+            section("One-way delays", delays_table(found)),
+            section("Responsiveness", responsiveness_table(found)),
+            section("Plots", plots=plots, otherwise="Nothing has been measured yet."),
+        ],
         story=answer,
     )
-    return page, plots
+    return made, plots
 
 
 def campaign_sentences(campaign: Campaign, found: list[PointSummary]) -> list[str]:
@@ -121,11 +94,11 @@ def _label(levels: Mapping[str, str]) -> str:
     )
 
 
-def _levels(found: Sequence[PointSummary]) -> Callable[[PointSummary], dict[Head, str]]:
+def _levels(found: Sequence[PointSummary]) -> Callable[[PointSummary], dict[page.Head, str]]:
     """What gives the levels of a point, by columns with the shortest distinct name of each factor: whole
     paths are as wide as a page."""
     names = short_names([*found[0].levels]).values()
-    columns = [Column(name.replace("_", " "), numeric=False) for name in names]
+    columns = [page.Column(name.replace("_", " "), numeric=False) for name in names]
     return lambda point: dict(zip(columns, point.levels.values(), strict=True))
 
 
@@ -137,7 +110,7 @@ def _joined_text(transports: tuple[str, ...]) -> str:
     return f"The path moved packets of {words} joined, while its models saw each alone."
 
 
-def _most(found: list[PointSummary], labels: Mapping[int, str]) -> Card:
+def _most(found: list[PointSummary], labels: Mapping[int, str]) -> page.Card:
     """The point with the greatest median goodput."""
     known = [
         (rate, place, word)
@@ -146,52 +119,54 @@ def _most(found: list[PointSummary], labels: Mapping[int, str]) -> Card:
         if math.isfinite(rate)
     ]
     if not known:
-        return Card("Greatest goodput", "–", "nothing was measured")
+        return page.Card("Greatest goodput", "–", "nothing was measured")
     most, place, word = max(known)
     of = f"all loads together, {word}; " if word else ""
-    return Card("Greatest goodput", f"{number(most / 1e6, 3)} Mbit/s", f"{of}median, {labels[place]}")
+    return page.Card(
+        "Greatest goodput", f"{page.number(most / 1e6, 3)} Mbit/s", f"{of}median, {labels[place]}"
+    )
 
 
-def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Table, Table]:
+def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[page.Table, page.Table]:
     """A row for each point of a campaign: what was delivered and waited for; and how, and how well."""
     levels = _levels(found)
     ways = [way for way in ("up", "down") if any(way in each.together_bps for each in found)]
     names = [load.name for each in found for load in each.loads if load.transport == "tcp"]
-    goodput = Column(f"goodput of {names[0]}" if ways and names else "goodput", "Mbit/s")
-    carried = Table.by_head(
+    goodput = page.Column(f"goodput of {names[0]}" if ways and names else "goodput", "Mbit/s")
+    carried = page.Table.by_head(
         f"{name}, {_counted(cycles, 'cycle')}",
         [
             {
                 **levels(each),
                 "measured": f"{each.transfers}" + (f" ({each.failed} failed)" if each.failed else ""),
                 **{
-                    f"all loads, {way} [Mbit/s]": fixed(each.together_bps.get(way, math.nan) / 1e6, 2)
+                    f"all loads, {way} [Mbit/s]": page.fixed(each.together_bps.get(way, math.nan) / 1e6, 2)
                     for way in ways
                 },
-                goodput: fixed(each.goodput_bps / 1e6, 2),
-                "IQR [Mbit/s]": fixed(each.goodput_iqr_bps / 1e6, 2) or "–",
+                goodput: page.fixed(each.goodput_bps / 1e6, 2),
+                "IQR [Mbit/s]": page.fixed(each.goodput_iqr_bps / 1e6, 2) or "–",
                 "loaded RTT [ms, min / mean]": _both(1e3 * each.loaded_min_s, 1e3 * each.loaded_mean_s, 1),
                 "unloaded RTT [ms, min / mean]": _both(
                     1e3 * each.unloaded_min_s, 1e3 * each.unloaded_mean_s, 1
                 ),
-                "dRTT [ms]": fixed(1e3 * each.rtt_difference_s, 2),
+                "dRTT [ms]": page.fixed(1e3 * each.rtt_difference_s, 2),
                 "lost pings [loaded / unloaded]": (
-                    f"{percent(each.loaded_loss)} / {percent(each.unloaded_loss)}"
+                    f"{page.percent(each.loaded_loss)} / {page.percent(each.unloaded_loss)}"
                 ),
             }
             for each in found
         ],
         note="Goodput and dRTT: medians over the cycles.",
     )
-    how = Table.by_head(
+    how = page.Table.by_head(
         "Windows, shares and CPU",
         [
             {
                 **levels(each),
-                "window [kB]": fixed(each.window_bytes / 1e3, 1),
-                "Jain": fixed(each.fairness, 3),
-                "CPU of sender [%]": fixed(each.sender_cpu_percent, 1),
-                "of receiver [%]": fixed(each.receiver_cpu_percent, 1),
+                "window [kB]": page.fixed(each.window_bytes / 1e3, 1),
+                "Jain": page.fixed(each.fairness, 3),
+                "CPU of sender [%]": page.fixed(each.sender_cpu_percent, 1),
+                "of receiver [%]": page.fixed(each.receiver_cpu_percent, 1),
                 "degraded [measurements]": str(each.degraded),
                 "disturbed [measurements]": str(each.disturbed),
             }
@@ -205,24 +180,24 @@ def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Tab
 
 
 def _both(one: float, other: float, digits: int) -> str:
-    return f"{fixed(one, digits)} / {fixed(other, digits)}"
+    return f"{page.fixed(one, digits)} / {page.fixed(other, digits)}"
 
 
-def _latency_table(found: list[PointSummary]) -> Table:
+def _latency_table(found: list[PointSummary]) -> page.Table:
     """What a test of the RRUL kind reports, of each point."""
     levels = _levels(found)
-    rows: list[dict[Head, str]] = [
+    rows: list[dict[page.Head, str]] = [
         {
             **levels(each),
-            "goodput [Mbit/s]": fixed(each.goodput_bps / 1e6, 2),
-            "Jain": fixed(each.fairness, 3),
-            "induced [ms]": fixed(1e3 * each.induced_s, 2),
-            "95 % [ms]": fixed(1e3 * each.loaded_p95_s, 1),
-            "99 % [ms]": fixed(1e3 * each.loaded_p99_s, 1),
+            "goodput [Mbit/s]": page.fixed(each.goodput_bps / 1e6, 2),
+            "Jain": page.fixed(each.fairness, 3),
+            "induced [ms]": page.fixed(1e3 * each.induced_s, 2),
+            "95 % [ms]": page.fixed(1e3 * each.loaded_p95_s, 1),
+            "99 % [ms]": page.fixed(1e3 * each.loaded_p99_s, 1),
             "round trips per minute [loaded / unloaded]": _both(
                 each.loaded_per_minute, each.unloaded_per_minute, 0
             ),
-            "of loaded connections [1/min]": fixed(each.connections_per_minute, 0),
+            "of loaded connections [1/min]": page.fixed(each.connections_per_minute, 0),
         }
         for each in found
     ]
@@ -232,24 +207,24 @@ def _latency_table(found: list[PointSummary]) -> Table:
         "so no RPM, which needs requests. Of loaded connections: the same of what TCP saw in the last four "
         "seconds of each stream, the loaded half of an RPM without probes."
     )
-    return Table.by_head("Round-trip times under load", rows, note=note)
+    return page.Table.by_head("Round-trip times under load", rows, note=note)
 
 
-def loads_table(found: list[PointSummary]) -> Table | None:
+def loads_table(found: list[PointSummary]) -> page.Table | None:
     """Each load of the points that have several at a time; None where none has."""
     levels = _levels(found)
-    rows: list[dict[Head, str]] = [
+    rows: list[dict[page.Head, str]] = [
         {
             **levels(each),
             "traffic:": f"{load.name} ({load.transport.upper()})",
             "goes:": _WAYS[load.direction],
             "streams": str(load.streams),
             "measured": str(load.transfers),
-            "goodput [Mbit/s]": fixed(load.goodput_bps / 1e6, 3),
-            "IQR [Mbit/s]": fixed(load.goodput_iqr_bps / 1e6, 3) or "–",
-            "offered [Mbit/s]": fixed(load.offered_bps / 1e6, 3),
-            "lost": "" if math.isnan(load.lost) else percent(load.lost),
-            "jitter [ms]": fixed(1e3 * load.jitter_s, 3),
+            "goodput [Mbit/s]": page.fixed(load.goodput_bps / 1e6, 3),
+            "IQR [Mbit/s]": page.fixed(load.goodput_iqr_bps / 1e6, 3) or "–",
+            "offered [Mbit/s]": page.fixed(load.offered_bps / 1e6, 3),
+            "lost": "" if math.isnan(load.lost) else page.percent(load.lost),
+            "jitter [ms]": page.fixed(1e3 * load.jitter_s, 3),
         }
         for each in found
         for load in each.loads
@@ -259,26 +234,26 @@ def loads_table(found: list[PointSummary]) -> Table | None:
         "share of its datagrams that did not arrive, and jitter as RFC 3550 smooths it. The other tables are "
         "of the first transfer of TCP."
     )
-    return Table.by_head("Loads at the same time", rows, note=note) if rows else None
+    return page.Table.by_head("Loads at the same time", rows, note=note) if rows else None
 
 
 _WAYS = {"forward": "up", "backward": "down"}
 
 
-def delays_table(found: list[PointSummary]) -> Table | None:
+def delays_table(found: list[PointSummary]) -> page.Table | None:
     """One-way delay and jitter of each direction; None where none was measured."""
     levels = _levels(found)
-    rows: list[dict[Head, str]] = [
+    rows: list[dict[page.Head, str]] = [
         {
             **levels(each),
             "goes:": _WAYS[delay.direction],
             "load:": "loaded" if delay.loaded else "unloaded",
             "packets": str(delay.sent),
-            "lost": percent(delay.lost),
-            "least [ms]": fixed(1e3 * delay.least_s, 3),
-            "median [ms]": fixed(1e3 * delay.median_s, 3),
-            "99 % [ms]": fixed(1e3 * delay.p99_s, 3),
-            "jitter [ms]": fixed(1e3 * delay.jitter_s, 3),
+            "lost": page.percent(delay.lost),
+            "least [ms]": page.fixed(1e3 * delay.least_s, 3),
+            "median [ms]": page.fixed(1e3 * delay.median_s, 3),
+            "99 % [ms]": page.fixed(1e3 * delay.p99_s, 3),
+            "jitter [ms]": page.fixed(1e3 * delay.jitter_s, 3),
         }
         for each in found
         for delay in each.delays
@@ -287,10 +262,10 @@ def delays_table(found: list[PointSummary]) -> Table | None:
         "Of test packets (STAMP) of all cycles, from departure to arrival by one clock, that of the machine "
         "on which both ends are. Up: from the near end. Jitter: mean change from packet to packet."
     )
-    return Table.by_head("One-way delays", rows, note=note) if rows else None
+    return page.Table.by_head("One-way delays", rows, note=note) if rows else None
 
 
-def responsiveness_table(found: list[PointSummary]) -> Table | None:
+def responsiveness_table(found: list[PointSummary]) -> page.Table | None:
     """What requests met on new connections, and RPM; None where no point has any."""
     if not any(
         math.isfinite(value)
@@ -300,26 +275,26 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
         return None
     tls = any(math.isfinite(time) for each in found for time in (each.tls_s, each.unloaded_tls_s))
     levels = _levels(found)
-    rows: list[dict[Head, str]] = [
+    rows: list[dict[page.Head, str]] = [
         {
             **levels(each),
-            "handshake [ms]": fixed(1e3 * each.handshake_s, 1),
-            **({"TLS [ms]": fixed(1e3 * each.tls_s, 1)} if tls else {}),
-            "answer [ms]": fixed(1e3 * each.answer_s, 1),
+            "handshake [ms]": page.fixed(1e3 * each.handshake_s, 1),
+            **({"TLS [ms]": page.fixed(1e3 * each.tls_s, 1)} if tls else {}),
+            "answer [ms]": page.fixed(1e3 * each.answer_s, 1),
             "unloaded [ms, in this order]": " / ".join(
-                fixed(1e3 * time, 1)
+                page.fixed(1e3 * time, 1)
                 for time in (
                     each.unloaded_handshake_s,
                     *([each.unloaded_tls_s] if tls else []),
                     each.unloaded_answer_s,
                 )
             ),
-            "lost": percent(each.requests_lost),
+            "lost": page.percent(each.requests_lost),
             "on new connections [1/min, loaded / unloaded]": _both(
                 each.foreign_per_minute, each.unloaded_foreign_per_minute, 0
             ),
-            "of loaded connections [1/min]": fixed(each.connections_per_minute, 0),
-            "RPM": fixed(each.rpm, 0),
+            "of loaded connections [1/min]": page.fixed(each.connections_per_minute, 0),
+            "RPM": page.fixed(each.rpm, 0),
         }
         for each in found
     ]
@@ -330,7 +305,7 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
         "mean of that and of 60 s over what the TCP of the loaded connections saw. Medians over the cycles, "
         "so that the parts need not give the whole; of loaded connections: of all cycles together."
     )
-    return Table.by_head("Responsiveness under load", rows, note=note)
+    return page.Table.by_head("Responsiveness under load", rows, note=note)
 
 
 def _counted(count: int, what: str) -> str:
@@ -354,8 +329,8 @@ def advice_text(advice: Advice) -> str:
     least, most = (1e3 * value for value in advice.delay_interval_s)
     lines = [
         f"Advice: {streams} of {window} ({choice.congestion_control}): {choice.goodput_bps / 1e6:.2f} Mbit/s "
-        f"({low:.2f} to {high:.2f}); others wait {fixed(1e3 * choice.delay_s, 2)} ms longer "
-        f"({fixed(least, 2)} to {fixed(most, 2)}).",
+        f"({low:.2f} to {high:.2f}); others wait {page.fixed(1e3 * choice.delay_s, 2)} ms longer "
+        f"({page.fixed(least, 2)} to {page.fixed(most, 2)}).",
         _certainty_text(advice),
         *_drift_texts(advice),
         *(f"Limited by {limit.what}: {limit.evidence}." for limit in advice.limits),
@@ -367,7 +342,7 @@ def advice_text(advice: Advice) -> str:
     if greatest.point != choice.point:
         lines.append(
             f"The greatest goodput, {greatest.goodput_bps / 1e6:.2f} Mbit/s, had {greatest.streams} streams; "
-            f"there others wait {fixed(1e3 * greatest.delay_s, 2)} ms longer."
+            f"there others wait {page.fixed(1e3 * greatest.delay_s, 2)} ms longer."
         )
     return "\n".join(lines)
 

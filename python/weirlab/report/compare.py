@@ -17,20 +17,7 @@ from weirlab.comparisons import (
 )
 from weirlab.plots.overlay import overlaid_plots
 from weirlab.plots.style import Plot
-from weirlab.report.page import (
-    Block,
-    Code,
-    Column,
-    Page,
-    Section,
-    Table,
-    Text,
-    figure,
-    half_width_text,
-    heads,
-    mean_text,
-    number,
-)
+from weirlab.report import page
 from weirlab.report.shared import display_unit, footer, scenario_details
 
 
@@ -51,17 +38,17 @@ def changes(results: Sequence[Compared]) -> list[tuple[Compared, Difference]]:
     ]
 
 
-def difference_table(results: Sequence[Compared], found: Sequence[tuple[Compared, Difference]]) -> Table:
+def difference_table(results: Sequence[Compared], found: Sequence[tuple[Compared, Difference]]) -> page.Table:
     """A row for each quantity and further result; the change with its interval, and whether that leaves zero
     out."""
     several = len(results) > 2
     points = any(each.after.at for _, each in found)
     columns = [
-        *([Column("result", numeric=False)] if several else []),
-        *([Column("point", numeric=False)] if points else []),
-        *heads("quantity: | verdict:"),
-        Column("change [%]"),
-        *heads("before | after | unit: | change | 95 % interval"),
+        *([page.Column("result", numeric=False)] if several else []),
+        *([page.Column("point", numeric=False)] if points else []),
+        *page.heads("quantity: | verdict:"),
+        page.Column("change [%]"),
+        *page.heads("before | after | unit: | change | 95 % interval"),
     ]
     rows = []
     for other, each in found:
@@ -74,22 +61,22 @@ def difference_table(results: Sequence[Compared], found: Sequence[tuple[Compared
                 *([each.after.at] if points else []),
                 each.after.name,
                 _verdict(each),
-                _signed(number(100 * each.relative, 3), each.relative),
-                mean_text(each.first * factor, half),
-                mean_text(each.second * factor, half),
+                _signed(page.number(100 * each.relative, 3), each.relative),
+                page.mean_text(each.first * factor, half),
+                page.mean_text(each.second * factor, half),
                 unit,
-                _signed(mean_text(each.change * factor, half), each.change),
+                _signed(page.mean_text(each.change * factor, half), each.change),
                 _interval(each, factor),
             ]
         )
-    return Table(f"Compared with {results[0].name}", columns, rows, note=_note(results, found))
+    return page.Table(f"Compared with {results[0].name}", columns, rows, note=_note(results, found))
 
 
-def setting_table(results: Sequence[Compared], found: Sequence[Setting]) -> Table:
+def setting_table(results: Sequence[Compared], found: Sequence[Setting]) -> page.Table:
     """What differs besides: a row for each field and fact, a column for each result."""
-    columns = heads("what: | of:")
-    columns += [Column(result.name, numeric=False) for result in results]
-    return Table("What differs", columns, [[each.name, each.of, *each.values] for each in found])
+    columns = page.heads("what: | of:")
+    columns += [page.Column(result.name, numeric=False) for result in results]
+    return page.Table("What differs", columns, [[each.name, each.of, *each.values] for each in found])
 
 
 def comparison_sentences(
@@ -107,7 +94,7 @@ def comparison_sentences(
     if clear:
         other, most = clear[0]
         where = f" at {most.after.at}" if most.after.at else ""
-        by = f" {number(100 * abs(most.relative), 3)} %" if math.isfinite(most.relative) else ""
+        by = f" {page.number(100 * abs(most.relative), 3)} %" if math.isfinite(most.relative) else ""
         more = "higher" if most.change > 0 else "lower"
         sentences.append(
             f"{len(clear)} of {total} quantities changed, most of all {most.after.name}{where}, which "
@@ -135,7 +122,7 @@ def values_text(found: Difference) -> str:
     """What a quantity was and is: `mean delay 123.2 µs before, 242.7 µs after`."""
     largest = max((abs(v) for v in (found.first, found.second) if math.isfinite(v)), default=0.0)
     factor, unit = display_unit(found.after.unit, largest)
-    before, after = (f"{number(value * factor)} {unit}".strip() for value in (found.first, found.second))
+    before, after = (f"{page.number(value * factor)} {unit}".strip() for value in (found.first, found.second))
     return f"{found.after.name} {before} before, {after} after"
 
 
@@ -172,17 +159,17 @@ def _largest(results: Sequence[Compared], found: Sequence[tuple[Compared, Differ
     other, most = max(known, key=lambda pair: abs(pair[1].relative))
     where = f" at {most.after.at}" if most.after.at else ""
     more = "higher" if most.change > 0 else "lower"
-    share = number(100 * abs(most.relative), 3)
+    share = page.number(100 * abs(most.relative), 3)
     return [
         f"The largest difference: {most.after.name}{where} is {share} % {more} in {other.name} than in "
         f"{results[0].name}."
     ]
 
 
-def comparison_page(results: Sequence[Compared]) -> tuple[Page, list[Plot]]:
+def comparison_page(results: Sequence[Compared]) -> tuple[page.Page, list[Plot]]:
     """The page of results of one kind, and its plots."""
     found = changes(results)
-    blocks: list[Block] = [difference_table(results, found)] if found else []
+    blocks: list[page.Block] = [difference_table(results, found)] if found else []
     plots = overlaid_plots([(each.name, each.records) for each in results if each.records is not None])
     if results[0].manifest.kind == "campaign":
         from weirlab.report.compare_campaigns import campaign_blocks
@@ -191,15 +178,17 @@ def comparison_page(results: Sequence[Compared]) -> tuple[Page, list[Plot]]:
         more, plots = campaign_blocks([each.name for each in results], campaigns)
         blocks += more
     other = settings(results)
-    unlike: Block = setting_table(results, other) if other else Text("Nothing: the results are repeats.")
+    unlike: page.Block = (
+        setting_table(results, other) if other else page.Text("Nothing: the results are repeats.")
+    )
     sections = [
-        Section("Differences", blocks or [Text("They have no quantity in common.")]),
-        *([Section("Series", [figure(plot) for plot in plots])] if plots else []),
-        Section("What differs", [unlike]),
-        Section("Scenarios", [scenario_details(each.scenario, each.name) for each in results]),
-        Section("How to repeat this", [Code(_command(results))]),
+        page.Section("Differences", blocks or [page.Text("They have no quantity in common.")]),
+        *([page.Section("Series", [page.figure(plot) for plot in plots])] if plots else []),
+        page.Section("What differs", [unlike]),
+        page.Section("Scenarios", [scenario_details(each.scenario, each.name) for each in results]),
+        page.Section("How to repeat this", [page.Code(_command(results))]),
     ]
-    page = Page(
+    made = page.Page(
         title=" and ".join(each.name for each in results),
         kind=f"Comparison of {_PLURALS[results[0].manifest.kind]}",
         subtitle=f"Changes are from {results[0].name}.",
@@ -208,7 +197,7 @@ def comparison_page(results: Sequence[Compared]) -> tuple[Page, list[Plot]]:
         sections=sections,
         footer=footer(results[0].manifest.provenance),
     )
-    return page, plots
+    return made, plots
 
 
 _PLURALS = {"run": "runs", "study": "studies", "search": "searches", "campaign": "campaigns"}
@@ -235,8 +224,8 @@ def _interval(found: Difference, factor: float) -> str:
         return "–"
     middle, half = (found.low + found.high) / 2 * factor, (found.high - found.low) / 2 * factor
     if abs(middle - found.change * factor) <= 1e-9 * abs(half):
-        return half_width_text(found.change * factor, half)
-    return f"{number(found.low * factor)} to {number(found.high * factor)}"
+        return page.half_width_text(found.change * factor, half)
+    return f"{page.number(found.low * factor)} to {page.number(found.high * factor)}"
 
 
 def _verdict(found: Difference) -> str:

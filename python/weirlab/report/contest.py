@@ -9,18 +9,7 @@ import polars as pl
 
 from weirlab.plots.contest import round_plot
 from weirlab.plots.style import Plot
-from weirlab.report.page import (
-    Block,
-    Column,
-    Details,
-    Head,
-    Section,
-    Table,
-    Text,
-    figure,
-    interval_text,
-    number,
-)
+from weirlab.report import page
 from weirlab.report.shared import display_unit
 from weirlab.scenario.file.problems import listed
 from weirlab.scenario.plan.combinations import short_names
@@ -39,7 +28,7 @@ def contest_sentences(study: Study) -> list[str]:
         best, rest = group[0], [each for each in group[1:] if math.isfinite(each.mean)]
         factor, unit = _shown(study)
         mean, half = best.mean * factor, (best.high - best.low) / 2 * factor
-        text = f"{interval_text(mean, half)} {unit}".rstrip()
+        text = f"{page.interval_text(mean, half)} {unit}".rstrip()
         where = ", ".join(f"{named[name]} {level}" for name, level in best.levels.items())
         head = f"Best{' at ' + where if where else ''}: {_named(study, best)}, with {contest.measure} {text}"
         seeds = f"over {contest.verdict} new seeds"
@@ -58,7 +47,7 @@ def contest_sentences(study: Study) -> list[str]:
             tail += f" rank{'s' if len(better) == 1 else ''} after it by the limits."
         else:
             away = abs(rest[0].behind) * factor
-            tail = f" Each other finalist is worse; the next by {number(away, 2)} {unit}".rstrip() + "."
+            tail = f" Each other finalist is worse; the next by {page.number(away, 2)} {unit}".rstrip() + "."
         if lacking := len(group) - 1 - len(rest):
             tail += f" {lacking} of the others had runs without an answer."
         tail += _limit_words(study, best)
@@ -84,7 +73,7 @@ def _limit_words(study: Study, best: Finalist) -> str:
     return "".join(f" {sentence}" for sentence in said)
 
 
-def _limit_columns(study: Study) -> list[tuple[Column, dict[int, str]]]:
+def _limit_columns(study: Study) -> list[tuple[page.Column, dict[int, str]]]:
     """A column for each limit, with what each finalist has of it."""
     assert study.contest is not None
     found = []
@@ -95,15 +84,15 @@ def _limit_columns(study: Study) -> list[tuple[Column, dict[int, str]]]:
         texts = {}
         for each in mine:
             mean, half = each.mean * factor, (each.high - each.low) / 2 * factor
-            texts[each.point] = interval_text(mean, half) + _KEPT[each.kept]
-        found.append((Column(str(limit), unit), texts))
+            texts[each.point] = page.interval_text(mean, half) + _KEPT[each.kept]
+        found.append((page.Column(str(limit), unit), texts))
     return found
 
 
 _KEPT = {"yes": "", "no": ", broken", "open": ", open"}
 
 
-def verdict_table(study: Study) -> Table:
+def verdict_table(study: Study) -> page.Table:
     """The finalists, the best first, with intervals that hold together."""
     contest = study.contest
     assert contest is not None
@@ -111,7 +100,7 @@ def verdict_table(study: Study) -> Table:
     names = _names(study)
     named = short_names(names)
     limits = _limit_columns(study)
-    rows: list[dict[Head, str]] = []
+    rows: list[dict[page.Head, str]] = []
     for each in study.finalists:
         levels = study.points.row(by_predicate=_is(each.point), named=True)
         mean, half = each.mean * factor, (each.high - each.low) / 2 * factor
@@ -119,16 +108,16 @@ def verdict_table(study: Study) -> Table:
         rows.append(
             {
                 "rank": str(each.rank),
-                **{Column(named[name], numeric=False): str(levels[name]) for name in names},
-                Column(contest.measure, unit): interval_text(mean, half),
-                f"from the best [{unit}]": ("–" if each.rank == 1 else interval_text(behind, around)),
+                **{page.Column(named[name], numeric=False): str(levels[name]) for name in names},
+                page.Column(contest.measure, unit): page.interval_text(mean, half),
+                f"from the best [{unit}]": ("–" if each.rank == 1 else page.interval_text(behind, around)),
                 f"chosen by [{unit}]": (
-                    number(each.chosen_by * factor) if math.isfinite(each.chosen_by) else "–"
+                    page.number(each.chosen_by * factor) if math.isfinite(each.chosen_by) else "–"
                 ),
                 **{column: texts.get(each.point, "–") for column, texts in limits},
             }
         )
-    return Table.by_head(
+    return page.Table.by_head(
         f"Verdict: {contest.measure} over {contest.verdict} new seeds",
         rows,
         where="tables/verdict.parquet",
@@ -137,16 +126,16 @@ def verdict_table(study: Study) -> Table:
     )
 
 
-def contest_sections(study: Study) -> tuple[list[Section], list[Plot]]:
+def contest_sections(study: Study) -> tuple[list[page.Section], list[Plot]]:
     """The sections of the page, and their plots."""
     if study.contest is None:
         return [], []
-    text: list[Block] = [Text(sentence) for sentence in contest_sentences(study)]
+    text: list[page.Block] = [page.Text(sentence) for sentence in contest_sentences(study)]
     verdict = [verdict_table(study)] if study.finalists else []
     plots = list(_plots(study))
-    sections = [Section("Verdict", [*text, *verdict])]
+    sections = [page.Section("Verdict", [*text, *verdict])]
     if plots:
-        sections.append(Section("Rounds", [*(figure(plot) for plot in plots), _rounds(study)]))
+        sections.append(page.Section("Rounds", [*(page.figure(plot) for plot in plots), _rounds(study)]))
     return sections, plots
 
 
@@ -167,7 +156,7 @@ def _plots(study: Study) -> Iterator[Plot]:
         yield round_plot(rows, measure=study.contest.measure, unit=unit, apart=apart, words=words)
 
 
-def _rounds(study: Study) -> Details:
+def _rounds(study: Study) -> page.Details:
     """How many went on from each round, with how many runs."""
     counts: dict[tuple[str, int], list[Standing]] = {}
     for each in study.standings:
@@ -176,7 +165,7 @@ def _rounds(study: Study) -> Details:
     factor, unit = _shown(study)
     assert study.contest is not None
     sign = study.contest.sign
-    rows: list[dict[Head, str]] = []
+    rows: list[dict[page.Head, str]] = []
     for (where, round_), standings in counts.items():
         ended = [each for each in standings if math.isfinite(each.value) and math.isfinite(each.excess)]
         _, best = min(((each.excess, each.value * sign) for each in ended), default=(0.0, math.nan))
@@ -187,11 +176,11 @@ def _rounds(study: Study) -> Details:
                 "points": str(len(standings)),
                 "replicates": str(standings[0].replicates),
                 "kept": str(sum(each.kept for each in standings)),
-                Column(f"best {study.contest.measure}", unit): number(best * sign * factor),
+                page.Column(f"best {study.contest.measure}", unit): page.number(best * sign * factor),
             }
         )
-    table = Table.by_head("Rounds", rows, where="tables/rounds.parquet")
-    return Details(f"Points and replicates of {len(rows)} rounds", [table])
+    table = page.Table.by_head("Rounds", rows, where="tables/rounds.parquet")
+    return page.Details(f"Points and replicates of {len(rows)} rounds", [table])
 
 
 def _groups(study: Study) -> Iterator[Sequence[Finalist]]:

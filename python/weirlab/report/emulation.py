@@ -11,12 +11,11 @@ from weirlab.report.page import (
     Card,
     Numbers,
     Page,
-    Section,
     Table,
     number,
     percent,
 )
-from weirlab.report.shared import footer, provenance_section, scenario_details, seconds_text
+from weirlab.report.shared import result_page, seconds_text, section
 from weirlab.results import Manifest, Provenance
 from weirlab.scenario import Scenario
 from weirlab.testbed.path_report import LineReport, PathReport
@@ -47,20 +46,15 @@ def emulation_page(scenario: Scenario, reported: PathReport, *, seed: int, began
         *(Callout("Degraded", f"{reason}.", "bad") for reason in reported.degraded),
         *([Callout("Disturbed", f"{reported.disturbance}.", "middling")] if reported.disturbance else []),
     ]
-    picture = campaign_picture(scenario, "The path that was emulated")
-    sections = [
-        *([] if picture is None else [Section("Path", [picture])]),
-        Section("Lines", [_line_table(reported)]),
-        provenance_section(manifest, provenance),
-        Section("Scenario", [scenario_details(scenario)]),
-    ]
-    return Page(
-        title=scenario.name,
-        kind="Emulation",
-        subtitle=scenario.description or "",
+    return result_page(
+        "Emulation",
+        manifest,
+        scenario,
         lead=lead,
-        sections=sections,
-        footer=footer(provenance),
+        sections=[
+            section("Path", campaign_picture(scenario, "The path that was emulated")),
+            section("Lines", _line_table(reported)),
+        ],
         story=[_verdict(reported), *_losses(reported)],
     )
 

@@ -8,20 +8,7 @@ from weirlab.analysis.outcome import HotspotOutcome, Quantity, set_point_bytes
 from weirlab.analysis.recovery import RECOVERED
 from weirlab.plots.hotspots import hotspot_plots
 from weirlab.plots.style import Plot
-from weirlab.report.page import (
-    Block,
-    Callout,
-    Card,
-    Head,
-    Numbers,
-    Section,
-    Table,
-    figure,
-    half_width_text,
-    mean_text,
-    number,
-    percent,
-)
+from weirlab.report import page
 from weirlab.report.shared import display_unit, time_text
 from weirlab.report.theory import hotspot_table
 from weirlab.runs import Run
@@ -31,25 +18,25 @@ _SPANS = {"hotspot": "the hotspot", "second half": "its second half", "run": "th
 _STARVED = 0.9
 
 
-def hotspot_section(run: Run, outcomes: Sequence[HotspotOutcome]) -> tuple[list[Section], list[Plot]]:
+def hotspot_section(run: Run, outcomes: Sequence[HotspotOutcome]) -> tuple[list[page.Section], list[Plot]]:
     """A section and its plots; nothing where there is no hotspot."""
     if not outcomes:
         return [], []
-    blocks: list[Block] = [hotspot_table([outcome.facts for outcome in outcomes])]
+    blocks: list[page.Block] = [hotspot_table([outcome.facts for outcome in outcomes])]
     plots: list[Plot] = []
     for outcome in outcomes:
         drawn = hotspot_plots(run.records, outcome, set_point_bytes(run.scenario))
         blocks += [
-            Numbers(_cards(outcome)),
+            page.Numbers(_cards(outcome)),
             *_warnings(outcome),
             outcome_table(outcome),
-            *(figure(plot) for plot in drawn),
+            *(page.figure(plot) for plot in drawn),
         ]
         plots += drawn
-    return [Section("Hotspots", blocks)], plots
+    return [page.Section("Hotspots", blocks)], plots
 
 
-def outcome_table(outcome: HotspotOutcome) -> Table:
+def outcome_table(outcome: HotspotOutcome) -> page.Table:
     """What was measured of a hotspot, compared with what perfect control would give."""
     several = any(len(each.values) > 1 for each in outcome.quantities)
     begin, end = (time_text(edge) for edge in outcome.window)
@@ -64,31 +51,31 @@ def outcome_table(outcome: HotspotOutcome) -> Table:
     )
     note = " ".join([note, *outcome.remarks])
     rows = [_row(each, several=several) for each in outcome.quantities]
-    return Table.by_head(f"{outcome.facts.name}: measured", rows, note=note)
+    return page.Table.by_head(f"{outcome.facts.name}: measured", rows, note=note)
 
 
-def _row(quantity: Quantity, *, several: bool) -> dict[Head, str]:
+def _row(quantity: Quantity, *, several: bool) -> dict[page.Head, str]:
     interval = mean_interval([value for value in quantity.values if value is not None])
     mean = None if interval is None else interval.mean
     factor, unit = (1.0, quantity.unit)
     if quantity.unit != "frames":
         factor, unit = display_unit(quantity.unit, abs(mean or 0.0))
-    measured, around = number(None if mean is None else mean * factor), "–"
+    measured, around = page.number(None if mean is None else mean * factor), "–"
     if interval is not None and interval.count > 1:
         half = interval.half_width * factor
-        measured = mean_text(interval.mean * factor, half)
-        around = half_width_text(interval.mean * factor, half)
+        measured = page.mean_text(interval.mean * factor, half)
+        around = page.half_width_text(interval.mean * factor, half)
     return {
         "quantity:": quantity.name,
         "during:": _SPANS[quantity.span],
         "measured": measured,
         **({"95 % interval": around} if several else {}),
         "unit:": unit,
-        "with perfect control": "" if quantity.ideal is None else number(quantity.ideal * factor),
+        "with perfect control": "" if quantity.ideal is None else page.number(quantity.ideal * factor),
     }
 
 
-def _cards(outcome: HotspotOutcome) -> list[Card]:
+def _cards(outcome: HotspotOutcome) -> list[page.Card]:
     cards = []
     for label, name in (("Aggregate throughput", "aggregate throughput"), ("Hot port", "hot port")):
         found = outcome.of(name)
@@ -96,24 +83,24 @@ def _cards(outcome: HotspotOutcome) -> list[Card]:
         if found is None or mean is None or not found.ideal:
             continue
         good = mean >= _STARVED * found.ideal
-        text = f"of at most {number(found.ideal, 3)} of the line rate, in {_SPANS[found.span]}"
-        cards.append(Card(label, number(mean, 3), text, tone="good" if good else "middling"))
+        text = f"of at most {page.number(found.ideal, 3)} of the line rate, in {_SPANS[found.span]}"
+        cards.append(page.Card(label, page.number(mean, 3), text, tone="good" if good else "middling"))
     if (throughput := outcome.of("recovery of throughput")) is not None:
         cards.append(_recovery_card(outcome, throughput))
     if (lost := outcome.of("dropped frames")) is not None:
         total = sum(value or 0.0 for value in lost.values)
         cards.append(
-            Card(
+            page.Card(
                 "Lossless",
                 "no" if total else "yes",
-                f"{number(int(total))} frames dropped in the run",
+                f"{page.number(int(total))} frames dropped in the run",
                 tone="bad" if total else "good",
             )
         )
     return cards
 
 
-def _recovery_card(outcome: HotspotOutcome, throughput: Quantity) -> Card:
+def _recovery_card(outcome: HotspotOutcome, throughput: Quantity) -> page.Card:
     """Of throughput and hot queue: full outputs alone are no recovery while the hot queue is far too long."""
     both, queue = outcome.of("recovery"), outcome.of("hot queue at its set point")
     reported = throughput if both is None else both
@@ -125,12 +112,12 @@ def _recovery_card(outcome: HotspotOutcome, throughput: Quantity) -> Card:
         text += f"; hot queue at its set point: {_time(queue)}{_known_of(queue)}"
         late = outcome.of("mean hot queue, in set points")
         if late is not None and (times := _mean(late)) is not None:
-            text += f" ({number(times, 2)} set points in the second half)"
+            text += f" ({page.number(times, 2)} set points in the second half)"
     title = "Recovery of throughput" if both is None else "Recovery"
-    return Card(title, _time(reported), text, tone="good" if good else "middling")
+    return page.Card(title, _time(reported), text, tone="good" if good else "middling")
 
 
-def _warnings(outcome: HotspotOutcome) -> list[Callout]:
+def _warnings(outcome: HotspotOutcome) -> list[page.Callout]:
     found = []
     fed, throughput = outcome.of("hot port, of what it serves"), outcome.of("aggregate throughput")
     share = None if fed is None else _mean(fed)
@@ -139,11 +126,13 @@ def _warnings(outcome: HotspotOutcome) -> list[Callout]:
         full = reached >= _STARVED * (throughput.ideal or 0.0)
         hidden = ", which the aggregate throughput hides" if full else ""
         found.append(
-            Callout("The hot port is starved", f"It carries {percent(share)} of what it serves{hidden}.")
+            page.Callout(
+                "The hot port is starved", f"It carries {page.percent(share)} of what it serves{hidden}."
+            )
         )
     if outcome.unrecorded:
         found.append(
-            Callout(
+            page.Callout(
                 "Numbers of the whole run only",
                 "A hotspot is measured by itself where the queues of all ports towards hosts are recorded: "
                 "an entry {queue: PORTS, every: TIME} in 'record', with several intervals in its window.",

@@ -13,24 +13,13 @@ import polars as pl
 from weirlab.comparisons import Paired
 from weirlab.plots.study import effect_plots
 from weirlab.plots.style import Plot
-from weirlab.report.page import (
-    Block,
-    Column,
-    Details,
-    Section,
-    Table,
-    Text,
-    figure,
-    half_width_text,
-    mean_text,
-    number,
-)
+from weirlab.report import page
 from weirlab.report.shared import display_unit
 from weirlab.scenario.plan.combinations import short_names
 from weirlab.studies import Reached, Study
 
 
-def pair_table(study: Study, found: Sequence[Paired]) -> Table:
+def pair_table(study: Study, found: Sequence[Paired]) -> page.Table:
     """The differences from the baseline by point, each with half of its interval."""
     section = study.section
     assert section.compare is not None
@@ -41,9 +30,9 @@ def pair_table(study: Study, found: Sequence[Paired]) -> Table:
         factor = shown[each.measure][0]
         mean, half = each.found.change * factor, (each.found.high - each.found.low) / 2 * factor
         sign = "+" if mean > 0 else ""
-        text = f"{sign}{mean_text(mean, half)}"
+        text = f"{sign}{page.mean_text(mean, half)}"
         cells.setdefault(each.point, {})[each.measure] = (
-            f"{text} {half_width_text(mean, half)}" if math.isfinite(half) else text
+            f"{text} {page.half_width_text(mean, half)}" if math.isfinite(half) else text
         )
     rows = [
         [
@@ -53,12 +42,12 @@ def pair_table(study: Study, found: Sequence[Paired]) -> Table:
         for point in study.points.iter_rows(named=True)
         if point["point"] in cells
     ]
-    return Table(
+    return page.Table(
         f"Difference from {section.baseline} ({factors[section.compare.factor]}): mean ± half of the 95 % "
         "interval",
         [
-            *(Column(name, numeric=False) for name in factors.values()),
-            *(Column(name, unit) for name, (_, unit) in shown.items()),
+            *(page.Column(name, numeric=False) for name in factors.values()),
+            *(page.Column(name, unit) for name, (_, unit) in shown.items()),
         ],
         rows,
         where="tables/differences.parquet",
@@ -66,7 +55,7 @@ def pair_table(study: Study, found: Sequence[Paired]) -> Table:
     )
 
 
-def pair_sections(study: Study, found: Sequence[Paired]) -> tuple[list[Section], list[Plot]]:
+def pair_sections(study: Study, found: Sequence[Paired]) -> tuple[list[page.Section], list[Plot]]:
     """The section of the page, and its plots."""
     section = study.section
     if not found or section.compare is None:
@@ -98,12 +87,12 @@ def pair_sections(study: Study, found: Sequence[Paired]) -> tuple[list[Section],
         )
         for plot in drawn
     ]
-    blocks: list[Block] = [
+    blocks: list[page.Block] = [
         pair_table(study, found),
-        *(figure(plot) for plot in plots),
+        *(page.figure(plot) for plot in plots),
         _details(study, found),
     ]
-    return [Section("Comparison", [Text(pair_sentence(study, found)), *blocks])], plots
+    return [page.Section("Comparison", [page.Text(pair_sentence(study, found)), *blocks])], plots
 
 
 def pair_sentence(study: Study, found: Sequence[Paired]) -> str:
@@ -114,7 +103,7 @@ def pair_sentence(study: Study, found: Sequence[Paired]) -> str:
     pairing = ""
     if saved:
         middle = saved[len(saved) // 2]
-        pairing = f" Seeds of their own would need {number(middle, 2)} times the runs (median)."
+        pairing = f" Seeds of their own would need {page.number(middle, 2)} times the runs (median)."
     if not clear:
         return (
             f"Compared with {section.baseline}, none of {len(found)} differences is clear: no interval "
@@ -132,7 +121,7 @@ def pair_sentence(study: Study, found: Sequence[Paired]) -> str:
 def _by(each: Paired) -> str:
     more = "higher" if each.found.change > 0 else "lower"
     relative = each.found.relative
-    return f"{number(100 * abs(relative), 3)} % {more}" if math.isfinite(relative) else more
+    return f"{page.number(100 * abs(relative), 3)} % {more}" if math.isfinite(relative) else more
 
 
 def _where(study: Study, point: int) -> str:
@@ -141,17 +130,17 @@ def _where(study: Study, point: int) -> str:
     return ", ".join(f"{name} {row[factor]}" for factor, name in names.items())
 
 
-def _details(study: Study, found: Sequence[Paired]) -> Details:
+def _details(study: Study, found: Sequence[Paired]) -> page.Details:
     shown = _units(found)
 
     def scaled_(each: Paired, value: float, digits: int = 4) -> str:
-        return number(value * shown[each.measure][0], digits)
+        return page.number(value * shown[each.measure][0], digits)
 
     def interval(each: Paired) -> str:
         ends = (scaled_(each, end, 3) for end in (each.found.low, each.found.high))
         return " … ".join(ends) if math.isfinite(each.found.low) else "–"
 
-    table = Table.of(
+    table = page.Table.of(
         "Verdicts",
         found,
         {
@@ -164,18 +153,18 @@ def _details(study: Study, found: Sequence[Paired]) -> Details:
             "95 % interval of the difference": interval,
             "here over baseline": lambda each: _ratio(*each.ratio),
             "pairs": lambda each: str(len(each.differences)),
-            "runs saved [times]": ("saved", partial(number, digits=2)),
+            "runs saved [times]": ("saved", partial(page.number, digits=2)),
         },
         where="tables/differences.parquet",
         note="Here over baseline: geometric mean seed by seed, and its 95 % interval. Runs saved: how many "
         "times the runs seeds of their own would take for the same interval.",
     )
-    return Details(f"Verdicts: {len(found)} differences", [table])
+    return page.Details(f"Verdicts: {len(found)} differences", [table])
 
 
 def _ratio(mean: float, low: float, high: float) -> str:
-    ends = f" ({number(low)} … {number(high)})" if math.isfinite(low) else ""
-    return f"{number(mean)}{ends}" if math.isfinite(mean) else "–"
+    ends = f" ({page.number(low)} … {page.number(high)})" if math.isfinite(low) else ""
+    return f"{page.number(mean)}{ends}" if math.isfinite(mean) else "–"
 
 
 def _verdict(each: Paired) -> str:
@@ -229,10 +218,12 @@ def reached_text(each: Reached, study: Study) -> str:
         return f"{name} has too few values"
     if each.asked.relative:
         share = each.half_width / abs(each.mean) if each.mean else math.inf
-        return f"{name} ± {number(100 * share, 2)} %" if math.isfinite(share) else f"{name} has the mean 0"
+        return (
+            f"{name} ± {page.number(100 * share, 2)} %" if math.isfinite(share) else f"{name} has the mean 0"
+        )
     unit = study.scenario.measure[each.measure].unit
     factor, text = display_unit(unit, each.half_width)
-    return f"{name} ± {number(each.half_width * factor, 2)} {text}".rstrip()
+    return f"{name} ± {page.number(each.half_width * factor, 2)} {text}".rstrip()
 
 
 def _part(each: Reached) -> float:

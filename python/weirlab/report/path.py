@@ -9,23 +9,9 @@ from weirlab.campaigns.path import Characterization, HopEstimate, WayBack, load_
 from weirlab.campaigns.path.characterize import is_settled
 from weirlab.plots.path import path_plots
 from weirlab.plots.style import Plot
+from weirlab.report import page
 from weirlab.report.chain import path_picture
-from weirlab.report.page import (
-    Block,
-    Callout,
-    Card,
-    Numbers,
-    Page,
-    Section,
-    Table,
-    Text,
-    Tone,
-    figure,
-    heads,
-    number,
-    percent,
-)
-from weirlab.report.shared import footer, provenance_section, seconds_text, status_callouts
+from weirlab.report.shared import result_page, seconds_text, section
 from weirlab.results import Manifest
 
 _ENDINGS = {
@@ -37,34 +23,31 @@ _ENDINGS = {
 }
 
 
-def path_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
+def path_page(directory: Path, manifest: Manifest) -> tuple[page.Page, list[Plot]]:
     """The page, and its plots."""
     found, back = load_path(directory)
     estimates = found.estimates()
     plots = path_plots(found)
     bottleneck = _bottleneck(estimates)
-    lead: list[Block] = [*status_callouts(manifest), _cards(found, estimates, bottleneck)]
+    lead: list[page.Block] = [_cards(found, estimates, bottleneck)]
     if not found.route.reached:
-        lead.append(Callout("The destination does not answer", found.route.ending))
+        lead.append(page.Callout("The destination does not answer", found.route.ending))
     notes = (*found.route.notes, *found.notes, *found.doubts())
-    lead += [Text(f"{note[0].upper()}{note[1:]}.") for note in notes]
-    sections = [
-        Section("Hops", [path_picture(found), hop_table(found)]),
-        Section("Plots", [figure(plot) for plot in plots] or [Text("Too few probes were answered.")]),
-    ]
-    if back is not None:
-        sections.append(Section("The way back", [back_table(back)]))
-    sections.append(provenance_section(manifest, manifest.provenance))
-    page = Page(
+    lead += [page.Text(f"{note[0].upper()}{note[1:]}.") for note in notes]
+    made = result_page(
+        "Path",
+        manifest,
         title=f"Path to {manifest.name}",
-        kind="Path",
         subtitle="" if manifest.name == found.route.destination else found.route.destination,
         lead=lead,
-        sections=sections,
-        footer=footer(manifest.provenance),
+        sections=[
+            section("Hops", path_picture(found), hop_table(found)),
+            section("Plots", plots=plots, otherwise="Too few probes were answered."),
+            section("The way back", None if back is None else back_table(back)),
+        ],
         story=path_sentences(found),
     )
-    return page, plots
+    return made, plots
 
 
 def path_sentences(found: Characterization) -> list[str]:
@@ -97,28 +80,29 @@ def _capacity_bps(each: HopEstimate) -> float:
 
 def _cards(
     found: Characterization, estimates: tuple[HopEstimate, ...], bottleneck: HopEstimate | None
-) -> Numbers:
+) -> page.Numbers:
     settled = sum(found.settled())
-    narrowest = Card("Least capacity", "–", "no link is resolved")
+    narrowest = page.Card("Least capacity", "–", "no link is resolved")
     if bottleneck is not None and bottleneck.link is not None:
-        narrowest = Card(
+        narrowest = page.Card(
             "Least capacity",
             f"{_mbps(bottleneck.link.capacity_bps)} Mbit/s",
             f"to hop {bottleneck.hop.hops}, {_range(bottleneck)} Mbit/s",
         )
-    return Numbers(
+    return page.Numbers(
         [
             narrowest,
-            Card("Hops", str(len(found.route.hops)), f"{len(estimates)} answer"),
-            Card(
+            page.Card("Hops", str(len(found.route.hops)), f"{len(estimates)} answer"),
+            page.Card(
                 "Links known",
                 f"{settled} of {len(estimates)}",
-                f"to {percent(found.effort.precision)}, or as a bound; ended because {ending_text(found)}",
+                f"to {page.percent(found.effort.precision)}, or as a bound; "
+                f"ended because {ending_text(found)}",
                 tone="good" if settled == len(estimates) else "middling",
             ),
-            Card(
+            page.Card(
                 "Probes",
-                number(found.probes.height),
+                page.number(found.probes.height),
                 f"{found.rounds} rounds in {seconds_text(found.seconds)}{stamped_text(found)}",
             ),
         ]
@@ -133,24 +117,24 @@ def ending_text(found: Characterization) -> str:
 def stamped_text(found: Characterization) -> str:
     """Of how many probes the kernel reported when they left, to go on with; empty where that is not known."""
     share = found.stamped_share()
-    return "" if share is None else f"; the kernel reported when {percent(share)} of them left"
+    return "" if share is None else f"; the kernel reported when {page.percent(share)} of them left"
 
 
-def hop_table(found: Characterization) -> Table:
+def hop_table(found: Characterization) -> page.Table:
     """A row for each hop, silent ones included."""
     estimates = {each.hop.hops: each for each in found.estimates()}
     rows: list[list[str]] = []
-    tones: list[Tone] = []
+    tones: list[page.Tone] = []
     for hop in found.route.hops:
         each = estimates.get(hop.hops)
         cells = ["silent", *["–"] * 8] if each is None else [", ".join(hop.routers), *_cells(each)]
         rows.append([str(hop.hops), *cells])
         settled = each is None or is_settled(each, found.effort.precision)
         tones.append("" if settled else "middling")
-    confidence = percent(found.effort.confidence)
-    return Table(
+    confidence = page.percent(found.effort.confidence)
+    return page.Table(
         f"Path from {found.route.source} to {found.route.destination}",
-        heads(
+        page.heads(
             f"hop | router: | RTT [ms, least] | capacity [Mbit/s] | {confidence} interval [Mbit/s] | "
             "adds to RTT [ms, size 0] | waited [ms, median / 95 %] | link adds [ms, mean] | "
             f"answered [of probes] | loss [%, {confidence}]"
@@ -197,12 +181,12 @@ def _range(each: HopEstimate) -> str:
 
 
 def _mbps(rate_bps: float | None) -> str:
-    return number(None if rate_bps is None else rate_bps / 1e6)
+    return page.number(None if rate_bps is None else rate_bps / 1e6)
 
 
-def back_table(back: WayBack) -> Table:
+def back_table(back: WayBack) -> page.Table:
     """The hops of the way back."""
-    return Table.of(
+    return page.Table.of(
         f"The way back from {back.host} to {back.target}" + ("" if back.reached else " (not reached)"),
         back.hops,
         {"hop": ("hops", str), "router:": lambda hop: ", ".join(hop.routers) or "silent"},

@@ -10,24 +10,8 @@ from weirlab.documents import typed
 from weirlab.errors import InputError
 from weirlab.plots.rapid import rapid_plots
 from weirlab.plots.style import Plot
-from weirlab.report.page import (
-    Block,
-    Callout,
-    Card,
-    Details,
-    Head,
-    Numbers,
-    Page,
-    Section,
-    Table,
-    Text,
-    Tone,
-    figure,
-    heads,
-    number,
-    percent,
-)
-from weirlab.report.shared import evidence_table, footer, provenance_section, status_callouts
+from weirlab.report import page
+from weirlab.report.shared import evidence_table, result_page, section
 from weirlab.results import Manifest, read_json
 from weirlab.testbed.rapid import Settings
 from weirlab.testbed.rapid.transfer import TransferDocument
@@ -53,7 +37,7 @@ _CLEAR = {
 }
 
 
-def rapid_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
+def rapid_page(directory: Path, manifest: Manifest) -> tuple[page.Page, list[Plot]]:
     """The page, and its plots. Raises InputError when the directory does not hold a whole result."""
     found = transfer_document(directory)
     settings = Settings.model_validate(read_json(directory / "settings.json"))
@@ -64,28 +48,27 @@ def rapid_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
         found["elapsed_s"],
         sending_s=settings.duration.s,
     )
-    lead: list[Block] = [*status_callouts(manifest), _cards(found)]
-    lead += [Callout("To be doubted", f"{remark[0].upper()}{remark[1:]}.") for remark in found["remarks"]]
+    doubts = (
+        page.Callout("To be doubted", f"{remark[0].upper()}{remark[1:]}.") for remark in found["remarks"]
+    )
     transfer, gaps = transfer_tables(found, settings)
-    sections = [
-        Section("Findings", [_findings(found), *_evidence(found)]),
-        Section("Plots", [figure(plot) for plot in plots] or [Text("Nothing was sent.")]),
-        Section("The transfer", [transfer]),
-        Section("Gaps", [gaps]),
-        Section("Loss events", [_losses(tables["losses"])]),
-        Section("Settings", [_settings_table(settings)]),
-        provenance_section(manifest, manifest.provenance),
-    ]
-    page = Page(
+    made = result_page(
+        "Rapid",
+        manifest,
         title=f"Rapid to {found['peer']}",
-        kind="Rapid",
         subtitle=f"{found['variant']}, link of {found['link_bps'] / 1e6:g} Mbit/s",
-        lead=lead,
-        sections=sections,
-        footer=footer(manifest.provenance),
+        lead=[_cards(found), *doubts],
+        sections=[
+            section("Findings", _findings(found), *_evidence(found)),
+            section("Plots", plots=plots, otherwise="Nothing was sent."),
+            section("The transfer", transfer),
+            section("Gaps", gaps),
+            section("Loss events", _losses(tables["losses"])),
+            section("Settings", _settings_table(settings)),
+        ],
         story=_story(found),
     )
-    return page, plots
+    return made, plots
 
 
 def transfer_document(directory: Path) -> TransferDocument:
@@ -114,37 +97,37 @@ def _story(found: TransferDocument) -> list[str]:
     return said
 
 
-def _cards(found: TransferDocument) -> Numbers:
+def _cards(found: TransferDocument) -> page.Numbers:
     streams = found["streams"]
     intact = streams["intact_share"]
     median = streams["available_p50_bps"]
     timeouts = found["counts"]["timeouts"]
-    tone: Tone = (
+    tone: page.Tone = (
         "" if intact is None else "good" if intact >= 0.95 else "middling" if intact >= 0.6 else "bad"
     )
-    return Numbers(
+    return page.Numbers(
         [
-            Card("Goodput, second half", f"{_mbps(found['settled_goodput_bps'])} Mbit/s"),
-            Card(
+            page.Card("Goodput, second half", f"{_mbps(found['settled_goodput_bps'])} Mbit/s"),
+            page.Card(
                 "Available bandwidth",
                 f"{_mbps(median)} Mbit/s",
                 "median of the estimates of the second half",
             ),
-            Card("Streams intact", percent(intact), f"of {streams['count']}", tone=tone),
-            Card("Loss events", str(found["loss_events"]), f"{timeouts} timeout{'s' * (timeouts != 1)}"),
+            page.Card("Streams intact", page.percent(intact), f"of {streams['count']}", tone=tone),
+            page.Card("Loss events", str(found["loss_events"]), f"{timeouts} timeout{'s' * (timeouts != 1)}"),
         ]
     )
 
 
 def _mbps(value: float | None) -> str:
-    return number(None if value is None else value / 1e6)
+    return page.number(None if value is None else value / 1e6)
 
 
-def _findings(found: TransferDocument) -> Table:
+def _findings(found: TransferDocument) -> page.Table:
     """What the text found of version 0.9.2, and whether it is seen here."""
     reported = {finding.kind: finding for finding in _found(found)}
-    rows: list[dict[Head, str]] = []
-    tones: list[Tone] = []
+    rows: list[dict[page.Head, str]] = []
+    tones: list[page.Tone] = []
     for kind, name in _FINDINGS.items():
         finding = reported.get(kind)
         text = (
@@ -153,7 +136,7 @@ def _findings(found: TransferDocument) -> Table:
         seen = "no" if finding is None else "yes"
         rows.append({"kind:": name, "finding:": kind, "seen:": seen, "what was found:": text})
         tones.append("" if finding is None else "bad" if finding.verdict == "problem" else "middling")
-    return Table.by_head(
+    return page.Table.by_head(
         "Findings I to V of the published study, in this transfer",
         rows,
         tones=tones,
@@ -161,9 +144,9 @@ def _findings(found: TransferDocument) -> Table:
     )
 
 
-def _evidence(found: TransferDocument) -> list[Details]:
+def _evidence(found: TransferDocument) -> list[page.Details]:
     return [
-        Details(
+        page.Details(
             f"{_FINDINGS.get(finding.kind, '')} {finding.title}: where to look",
             [evidence_table(finding.kind, finding.evidence)],
         )
@@ -172,10 +155,10 @@ def _evidence(found: TransferDocument) -> list[Details]:
     ]
 
 
-def _losses(losses: pl.DataFrame) -> Table | Text:
+def _losses(losses: pl.DataFrame) -> page.Table | page.Text:
     if losses.is_empty():
-        return Text("No losses were repaired.")
-    return Table.of(
+        return page.Text("No losses were repaired.")
+    return page.Table.of(
         "Times in which losses were repaired and no streams were sent",
         losses,
         {"began [s]": ("began_s", _seconds), "ended [s]": ("ended_s", _seconds), "cause:": "cause"},
@@ -186,13 +169,13 @@ def _seconds(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def _settings_table(settings: Settings) -> Table:
-    columns = heads("setting: | value:")
+def _settings_table(settings: Settings) -> page.Table:
+    columns = page.heads("setting: | value:")
     plain = settings.model_dump(mode="json")
     fields = plain.pop("transport_fields")
     rows = [(name, str(value)) for name, value in plain.items() if value not in (None, "", {})]
     rows += [(f"transport: {name}", str(value)) for name, value in (fields or {}).items()]
-    return Table("What the sender was set to", columns, rows)
+    return page.Table("What the sender was set to", columns, rows)
 
 
 def transfer_sentence(found: TransferDocument) -> str:
@@ -207,7 +190,7 @@ def transfer_sentence(found: TransferDocument) -> str:
     return f"{rate} of data was delivered in {found['elapsed_s']:.1f} s{share}, with {events}{whole}."
 
 
-def transfer_tables(found: TransferDocument, settings: Settings) -> list[Table]:
+def transfer_tables(found: TransferDocument, settings: Settings) -> list[page.Table]:
     """The numbers of a transfer, and its gaps; `found` as `Transfer.document` gives it."""
     streams, counts, receiver = found["streams"], found["counts"], found["receiver"]
 
@@ -225,8 +208,8 @@ def transfer_tables(found: TransferDocument, settings: Settings) -> list[Table]:
         ("goodput, second half", mbps(found["settled_goodput_bps"])),
         ("delivered, each byte once", delivered),
         ("least round-trip time", rtt),
-        ("streams, intact", f"{streams['count']}, {percent(streams['intact_share'])}"),
-        ("streams with an excursion", percent(streams["excursion_share"])),
+        ("streams, intact", f"{streams['count']}, {page.percent(streams['intact_share'])}"),
+        ("streams with an excursion", page.percent(streams["excursion_share"])),
         ("available bandwidth, second half (p10, p50, p90)", ", ".join(map(mbps, available))),
         ("loss events, timeouts", f"{found['loss_events']}, {counts['timeouts']}"),
         ("segments sent, sent again", f"{counts['segments']}, {counts['retransmits']}"),
@@ -239,17 +222,17 @@ def transfer_tables(found: TransferDocument, settings: Settings) -> list[Table]:
     ]
     if gaps["count"]:
         quantiles += [
-            ("within 1 us", percent(gaps["within_1_us"] / gaps["count"])),
-            ("within a quarter", percent(gaps["within_a_quarter"] / gaps["count"])),
+            ("within 1 us", page.percent(gaps["within_1_us"] / gaps["count"])),
+            ("within a quarter", page.percent(gaps["within_a_quarter"] / gaps["count"])),
         ]
     priority = "SCHED_FIFO" if found["host"]["real_time"] else "ordinary priority"
     spin = settings.spin_ps
     waiting = f"sleeps, then spins for {spin / 1e6:.0f} us" if spin else "sleeps"
     return [
-        Table(f"Rapid ({found['variant']}) to {found['peer']}", heads("what: | value:"), rows),
-        Table(
+        page.Table(f"Rapid ({found['variant']}) to {found['peer']}", page.heads("what: | value:"), rows),
+        page.Table(
             f"Achieved minus requested gaps ({priority}, {waiting})",
-            heads("quantile: | error [us]"),
+            page.heads("quantile: | error [us]"),
             quantiles,
         ),
     ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from weirlab.errors import InputError
 from weirlab.plots.style import Plot
 from weirlab.report.page import Block, Callout, Card, Numbers, Page, Section, Table, Text, Tone, heads, number
-from weirlab.report.shared import footer, provenance_section, status_callouts
+from weirlab.report.shared import result_page, section
 from weirlab.reproductions import Findings, KnownMisfit, Row, Tally, Verdict, find
 from weirlab.reproductions.verdicts import About
 from weirlab.results import Manifest
@@ -39,7 +39,6 @@ def reproduce_page(findings: Findings, manifest: Manifest) -> tuple[Page, list[P
     count = {verdict: verdicts.count(verdict) for verdict in Verdict}
     failed = sum(verdict.fails for verdict in verdicts)
     lead: list[Block] = [
-        *status_callouts(manifest),
         Callout(
             "Nothing unexpected" if findings.holds else "Not as it was known",
             findings.summary,
@@ -58,26 +57,24 @@ def reproduce_page(findings: Findings, manifest: Manifest) -> tuple[Page, list[P
     known = [
         [row.name, row.known.reason, _band(row.known)] for row in findings.rows if row.known is not None
     ] + [[claim.statement, claim.known, _band(claim.band)] for claim in findings.claims if claim.known]
-    sections = [*before]
-    if findings.claims:
-        sections.append(Section("Claims", [claim_table(findings)]))
-    sections += [*after, Section("Numbers", [row_table(findings)])]
-    if findings.constants:
-        sections.append(Section("What a constant would score", [_CONSTANTS, constant_table(findings)]))
-    if known:
-        columns = heads("row: | what is known of it: | band of ours")
-        caption = "What is different, and what is known of it"
-        sections.append(Section("Known misfits", [Table(caption, columns, known)]))
-    if findings.remarks:
-        sections.append(Section("Remarks", [Text(remark) for remark in findings.remarks]))
-    sections.append(provenance_section(manifest, manifest.provenance))
-    page = Page(
+    constants: list[Block] = [_CONSTANTS, constant_table(findings)] if findings.constants else []
+    columns = heads("row: | what is known of it: | band of ours")
+    misfits = Table("What is different, and what is known of it", columns, known)
+    page = result_page(
+        "Reproduction",
+        manifest,
         title=findings.title,
-        kind="Reproduction",
         subtitle=f"{findings.source}{' — quick run' if findings.quick else ''}",
         lead=lead,
-        sections=sections,
-        footer=footer(manifest.provenance),
+        sections=[
+            *before,
+            section("Claims", claim_table(findings) if findings.claims else None),
+            *after,
+            section("Numbers", row_table(findings)),
+            section("What a constant would score", *constants),
+            section("Known misfits", misfits if known else None),
+            section("Remarks", *map(Text, findings.remarks)),
+        ],
         story=_story(findings),
     )
     return page, plots

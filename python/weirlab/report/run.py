@@ -17,26 +17,8 @@ from weirlab.heavy import np
 from weirlab.measures.rows import frame_counts
 from weirlab.plots.style import Plot, alike, scaled
 from weirlab.records import Records
-from weirlab.report import shared
+from weirlab.report import page, shared
 from weirlab.report.control import control_sections, deadlocks, held_in_a_cycle, storms
-from weirlab.report.page import (
-    Block,
-    Callout,
-    Card,
-    Column,
-    Details,
-    Numbers,
-    Page,
-    Section,
-    Table,
-    Text,
-    figure,
-    half_width_text,
-    heads,
-    mean_text,
-    number,
-    percent,
-)
 from weirlab.report.story import run_story
 from weirlab.results import Manifest
 from weirlab.runs import Run
@@ -47,7 +29,7 @@ _PORTS = 60
 _FLOWS = 120
 
 
-def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tuple[Page, list[Plot]]:
+def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tuple[page.Page, list[Plot]]:
     """The page, and its plots; captures of a run that was loaded lie in its `directory`."""
     # The commands show tables of this module, and need nothing of this.
     from weirlab.analysis.outcome import hot_ports, hotspot_outcomes
@@ -81,40 +63,38 @@ def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tup
     end_ps = int(records["runs"].get_column("end_ps")[0])
     count = len(run.seeds)
     sequence = run_sequences(run, directory)
-    sections = []
     evaluation = evaluated(records, run.scenario)
+    measures: list[page.Block] = []
     if run.scenario.measure:
-        notes = [Text(each) for each in replicates_told(run.records, evaluation.values)]
-        sections.append(Section("Measures", [measure_table(evaluation.values), *notes]))
+        notes = map(page.Text, replicates_told(run.records, evaluation.values))
+        measures = [measure_table(evaluation.values), *notes]
     messages, of_messages = message_sections(records)
-    sections += [*hotspots, *network_sections(run), *messages]
-    if plots:
-        sections.append(Section("Over time", [figure(plot) for plot in plots]))
-    sections += [
-        *([Section("Traffic", _traffic_blocks(records))] if run.scenario.run.flows else []),
-        *connection_sections(records),
-        *([] if sequence is None else [Section("Segments", [sequence[0]])]),
-        Section("Ports", _port_blocks(records, hot)),
-        *control_sections(records),
-        Section("Replicates", [_replicate_table(records)]),
-        shared.provenance_section(manifest, run.provenance),
-        Section("Scenario", [shared.scenario_details(run.scenario)]),
-    ]
     each = f", {count} replicates" if count > 1 else ""
-    page = Page(
-        title=run.scenario.name,
-        kind="Run",
+    made = shared.result_page(
+        "Run",
+        manifest,
+        run.scenario,
         subtitle=run.scenario.description or f"{shared.time_text(end_ps)} of simulated time{each}",
         lead=[
-            *shared.status_callouts(manifest),
-            *(Callout("A measure failed.", f"{fault}.", "bad") for fault in evaluation.faults.values()),
+            *(page.Callout("A measure failed.", f"{fault}.", "bad") for fault in evaluation.faults.values()),
             *_lead(records, end_ps, count, kept=run.scenario.run.flows),
         ],
-        sections=sections,
-        footer=shared.footer(run.provenance),
+        sections=[
+            shared.section("Measures", *measures),
+            *hotspots,
+            *network_sections(run),
+            *messages,
+            shared.section("Over time", plots=plots),
+            shared.section("Traffic", *(_traffic_blocks(records) if run.scenario.run.flows else ())),
+            *connection_sections(records),
+            shared.section("Segments", None if sequence is None else sequence[0]),
+            shared.section("Ports", *_port_blocks(records, hot)),
+            *control_sections(records),
+            shared.section("Replicates", _replicate_table(records)),
+        ],
         story=run_story(records, run.scenario),
     )
-    return page, [*hotspot_plots, *of_messages, *plots, *([] if sequence is None else [sequence[1]])]
+    return made, [*hotspot_plots, *of_messages, *plots, *([] if sequence is None else [sequence[1]])]
 
 
 def _moments(scenario: Scenario) -> list[tuple[int, str]]:
@@ -150,8 +130,8 @@ def run_sentences(records: Records, *, kept: bool) -> list[str]:
         sent, dropped = (int(flows.get_column(f"{what}_frames").sum()) for what in ("sent", "dropped"))
         bits = 8e12 * float(flows.get_column("delivered_bytes").cast(pl.Float64).sum()) / end_ps
         factor, unit = scaled(bits, "rate")
-        lost = f"{percent(dropped / sent)} of the frames were lost" if dropped else "Nothing was lost"
-        rate = f"{number(bits * factor)} {unit} delivered in {time}{each}."
+        lost = f"{page.percent(dropped / sent)} of the frames were lost" if dropped else "Nothing was lost"
+        rate = f"{page.number(bits * factor)} {unit} delivered in {time}{each}."
         sentences = [f"{lost}: {rate}" if sent else "Nothing was sent before the run ended."]
     sentences += _worst_ports(records)
     return sentences + storms(records) + deadlocks(records) + held_in_a_cycle(records)
@@ -177,13 +157,13 @@ def _worst_ports(records: Records) -> list[str]:
     sentences = []
     if drops:
         worst = ports.sort("drops", descending=True, maintain_order=True).row(0, named=True)
-        share = "All" if worst["drops"] == drops else f"{percent(worst['drops'] / drops)}"
+        share = "All" if worst["drops"] == drops else f"{page.percent(worst['drops'] / drops)}"
         sentences.append(f"{share} of the drops were at {worst['port_name']}.")
     queues = ports.filter(~pl.col("port_name").is_in(_host_ports(records)))
     if not queues.is_empty() and queues.get_column("queue_max_bytes").max():
         longest = queues.sort("queue_max_bytes", descending=True, maintain_order=True).row(0, named=True)
         factor, unit = scaled(float(longest["queue_max_bytes"]), "bytes")
-        size = f"{number(longest['queue_max_bytes'] * factor)} {unit}"
+        size = f"{page.number(longest['queue_max_bytes'] * factor)} {unit}"
         sentences.append(f"The longest queue of a switch was {size}, at {longest['port_name']}.")
     return sentences
 
@@ -210,7 +190,7 @@ def sparklines(records: Records) -> list[str]:
     for what, kind in (("queue", "bytes"), ("rate", "rate")):
         values = cells.get_column(what).to_list()
         factor, unit = scaled(max(values), kind)
-        most_text = f"{number(max(values) * factor)} {unit}"
+        most_text = f"{page.number(max(values) * factor)} {unit}"
         lines.append(f"{what:<5} {shared.sparkline(values)} up to {most_text}")
     return [f"{name}, from 0 to {shared.time_text(end_ps)}:", *lines]
 
@@ -232,16 +212,16 @@ def _data(records: Records) -> pl.DataFrame:
     return flows.filter(pl.col("carries") == "data") if "carries" in flows.columns else flows
 
 
-def measure_table(values: pl.DataFrame) -> Table:
+def measure_table(values: pl.DataFrame) -> page.Table:
     """Each measure; with replicates its mean, the confidence interval, the standard deviation and the
     extremes."""
     if values.get_column("replicate").n_unique() <= 1:
         rows = []
         for name, value, unit in values.select("measure", "value", "unit").iter_rows():
             factor, shown = shared.display_unit(unit, abs(value or 0.0))
-            rows.append([name, number(None if value is None else value * factor), shown])
-        columns = heads("measure: | value | unit:")
-        return Table("Measures", columns, rows)
+            rows.append([name, page.number(None if value is None else value * factor), shown])
+        columns = page.heads("measure: | value | unit:")
+        return page.Table("Measures", columns, rows)
     rows = []
     for (name, unit), group in values.group_by("measure", "unit", maintain_order=True):
         known = group.get_column("value").drop_nulls().to_list()
@@ -250,31 +230,31 @@ def measure_table(values: pl.DataFrame) -> Table:
         cells = ["–"] * 5
         if interval is not None:
             half = (
-                half_width_text(interval.mean * factor, interval.half_width * factor)
+                page.half_width_text(interval.mean * factor, interval.half_width * factor)
                 if interval.count > 1
                 else "–"
             )
             deviation = "–"
             if interval.count > 1:
                 spread = float(np.std(known, ddof=1)) * factor
-                deviation = half_width_text(interval.mean * factor, spread).removeprefix("± ")
+                deviation = page.half_width_text(interval.mean * factor, spread).removeprefix("± ")
             cells = [
-                mean_text(interval.mean * factor, interval.half_width * factor),
+                page.mean_text(interval.mean * factor, interval.half_width * factor),
                 half,
                 deviation,
-                number(min(known) * factor),
-                number(max(known) * factor),
+                page.number(min(known) * factor),
+                page.number(max(known) * factor),
             ]
         rows.append([str(name), *cells, shown, str(len(known))])
-    return Table(
+    return page.Table(
         "Measures over replicates",
-        heads("measure: | mean | 95 % interval | std. dev. | least | most | unit: | values"),
+        page.heads("measure: | mean | 95 % interval | std. dev. | least | most | unit: | values"),
         rows,
         note="The interval holds the true mean with 95 % confidence (Student's t).",
     )
 
 
-def traffic_table(records: Records) -> Table:
+def traffic_table(records: Records) -> page.Table:
     """What became of the frames of each entry of traffic."""
     return _flow_table(
         _acknowledgements_apart(records.named("flows")), "traffic_name", "Frames by traffic", records
@@ -291,17 +271,17 @@ def _acknowledgements_apart(flows: pl.DataFrame) -> pl.DataFrame:
     return flows.with_columns(traffic_name=pl.when(back).then(name + ", acknowledgements").otherwise(name))
 
 
-def _lead(records: Records, end_ps: int, replicates: int, *, kept: bool) -> Sequence[Block]:
+def _lead(records: Records, end_ps: int, replicates: int, *, kept: bool) -> Sequence[page.Block]:
     """The figures at the head; without totals of flows (`kept`) only how much was simulated."""
     events = int(records["runs"].get_column("events").sum())
-    simulated = Card(
+    simulated = page.Card(
         "Simulated",
         shared.time_text(end_ps),
-        f"{number(events)} events" + (f" in {replicates} replicates" if replicates > 1 else ""),
+        f"{page.number(events)} events" + (f" in {replicates} replicates" if replicates > 1 else ""),
     )
     if not kept:
         text = "The scenario says 'flows: false': what was sent and delivered was not counted by flow."
-        return [Numbers([simulated]), Callout("No totals of flows", text, "")]
+        return [page.Numbers([simulated]), page.Callout("No totals of flows", text, "")]
     flows = records.named("flows")
     whose = "all traffic together"
     if "acknowledgements" in (flows["carries"].to_list() if "carries" in flows.columns else ()):
@@ -314,35 +294,35 @@ def _lead(records: Records, end_ps: int, replicates: int, *, kept: bool) -> Sequ
     factor, unit = scaled(bits, "rate")
     ratio = dropped / sent if sent else None
     cards = [
-        Card("Delivered rate", f"{number(bits * factor)} {unit}", f"L2, {whose}"),
-        Card(
+        page.Card("Delivered rate", f"{page.number(bits * factor)} {unit}", f"L2, {whose}"),
+        page.Card(
             "Loss ratio",
-            percent(ratio),
-            f"{number(dropped)} of {number(sent)} frames",
+            page.percent(ratio),
+            f"{page.number(dropped)} of {page.number(sent)} frames",
             tone="middling" if dropped else "good",
         ),
-        Card("Delivered", f"{number(delivered)}", "frames"),
+        page.Card("Delivered", f"{page.number(delivered)}", "frames"),
         simulated,
     ]
-    blocks: list[Block] = [Numbers(cards)]
+    blocks: list[page.Block] = [page.Numbers(cards)]
     if sent == 0:
-        blocks.append(Callout("Nothing was sent", "No source sent a frame before the run ended.", "bad"))
+        blocks.append(page.Callout("Nothing was sent", "No source sent a frame before the run ended.", "bad"))
     if held := deadlocks(records) + held_in_a_cycle(records):
-        blocks.append(Callout("Ports hold each other", " ".join(held), "bad"))
+        blocks.append(page.Callout("Ports hold each other", " ".join(held), "bad"))
     return blocks
 
 
-def _traffic_blocks(records: Records) -> Sequence[Block]:
+def _traffic_blocks(records: Records) -> Sequence[page.Block]:
     flows = records.named("flows")
     by_traffic = traffic_table(records)
-    blocks: list[Block] = [by_traffic]
+    blocks: list[page.Block] = [by_traffic]
     if flows.get_column("flow").n_unique() > len(by_traffic.rows):
         table = _flow_table(flows, "flow_name", "Frames by flow", records)
-        blocks.append(Details(f"{table.caption}: {table.total:,} rows", [table]))
+        blocks.append(page.Details(f"{table.caption}: {table.total:,} rows", [table]))
     return blocks
 
 
-def _flow_table(flows: pl.DataFrame, key: str, caption: str, records: Records) -> Table:
+def _flow_table(flows: pl.DataFrame, key: str, caption: str, records: Records) -> page.Table:
     """Sums over replicates, delays over all frames."""
     replicates = records["runs"].height
     rows = flows.group_by(key, maintain_order=True).agg(
@@ -357,21 +337,21 @@ def _flow_table(flows: pl.DataFrame, key: str, caption: str, records: Records) -
     cells = [
         [
             str(row[key]),
-            number(row["sent_frames"]),
-            number(row["delivered_frames"]),
-            number(row["dropped_frames"]),
-            number(row["live_frames"]),
-            percent(row["dropped_frames"] / row["sent_frames"] if row["sent_frames"] else None),
-            number(row["rate"] / _total_ps(records) * rate_factor),
+            page.number(row["sent_frames"]),
+            page.number(row["delivered_frames"]),
+            page.number(row["dropped_frames"]),
+            page.number(row["live_frames"]),
+            page.percent(row["dropped_frames"] / row["sent_frames"] if row["sent_frames"] else None),
+            page.number(row["rate"] / _total_ps(records) * rate_factor),
             *delay,
         ]
         for row, *delay in zip(rows.head(_FLOWS).iter_rows(named=True), *delays, strict=True)
     ]
-    return Table(
+    return page.Table(
         caption,
         [
-            Column(key.removesuffix("_name"), numeric=False),
-            *heads(
+            page.Column(key.removesuffix("_name"), numeric=False),
+            *page.heads(
                 "sent [frames] | delivered [frames] | dropped [frames] | under way [frames] | "
                 f"loss ratio | delivered [{rate_unit}] | least delay [{time_unit}] | "
                 f"mean delay [{time_unit}] | largest delay [{time_unit}]"
@@ -385,7 +365,7 @@ def _flow_table(flows: pl.DataFrame, key: str, caption: str, records: Records) -
     )
 
 
-def _port_blocks(records: Records, hot: Sequence[int] = ()) -> Sequence[Block]:
+def _port_blocks(records: Records, hot: Sequence[int] = ()) -> Sequence[page.Block]:
     end_ps = _total_ps(records)
     rows = (
         records.named("ports")
@@ -409,12 +389,12 @@ def _port_blocks(records: Records, hot: Sequence[int] = ()) -> Sequence[Block]:
     texts = [pl.Series(f"{name}_text", cells, pl.String) for name, cells in zip(_QUEUE, queues, strict=True)]
     idle = records["port_names"].height - rows.height
     return [
-        Table.of(
+        page.Table.of(
             "Ports, "
             + ("those at hotspots first, then " if rows.get_column("hot").any() else "")
             + "those with most drops first",
             rows.with_columns(texts),
-            {"port:": "port_name", "sent [frames]": "frames", "utilisation": ("utilisation", percent)},
+            {"port:": "port_name", "sent [frames]": "frames", "utilisation": ("utilisation", page.percent)},
             {"dropped [frames]": "drops", f"mean queue [{unit}]": ("queue_text", str)},
             {f"largest queue [{unit}]": ("queue_max_bytes_text", str)},
             tones=["middling" if drops else "" for drops in rows["drops"]],
@@ -430,7 +410,7 @@ _QUEUE = ("queue", "queue_max_bytes")
 _DELAYS = ("least", "mean", "most")
 
 
-def _cause_table(records: Records) -> Sequence[Table]:
+def _cause_table(records: Records) -> Sequence[page.Table]:
     drops = records.named("drops")
     if drops.is_empty():
         return []
@@ -438,7 +418,7 @@ def _cause_table(records: Records) -> Sequence[Table]:
         drops.group_by("cause_name", "port_name").agg(pl.col("frames").sum()).sort("frames", descending=True)
     )
     return [
-        Table.of(
+        page.Table.of(
             "Drops by cause",
             rows,
             {"cause:": "cause_name", "port:": "port_name", "frames": "frames"},
@@ -448,13 +428,13 @@ def _cause_table(records: Records) -> Sequence[Table]:
     ]
 
 
-def _replicate_table(records: Records) -> Table:
+def _replicate_table(records: Records) -> page.Table:
     rows = frame_counts(records)
     acknowledged = {
         "acknowledgements [frames]": "acknowledgement_frames",
         "dropped of them [frames]": "dropped_acknowledgements",
     }
-    return Table.of(
+    return page.Table.of(
         "Seed and counts of each replicate",
         rows,
         {"replicate": ("replicate", str), "seed": ("seed", str), "events": "events"},

@@ -21,11 +21,9 @@ from weirlab.report.page import (
     Details,
     Numbers,
     Page,
-    Section,
     Table,
     Text,
     Tone,
-    figure,
     heads,
     number,
     percent,
@@ -119,29 +117,23 @@ def search_page(record: SearchRecord, manifest: Manifest) -> tuple[Page, list[Pl
         *progress_plots(result.trials, record.states, result.goals),
         *loss_plots(result.trials, result.goals),
     ]
-    sections = [
-        Section(
-            "Rates",
-            [
+    page = shared.result_page(
+        "Search",
+        manifest,
+        scenario,
+        lead=_lead(result, scenario),
+        sections=[
+            shared.section(
+                "Rates",
                 search_tables.goal_table(result, scenario),
-                *(Text(text) for text in search_tables.half_texts(result)),
+                *map(Text, search_tables.half_texts(result)),
                 Text(meaning(result, scenario)),
                 terms_table(result, scenario),
-            ],
-        ),
-        Section("How the search went", [figure(plot) for plot in plots] or [Text("No trial was made.")]),
-        Section("Evidence", _evidence(record)),
-        Section("Trials", [_trial_details(record)]),
-        shared.provenance_section(manifest, manifest.provenance),
-        Section("Scenario", [shared.scenario_details(scenario)]),
-    ]
-    page = Page(
-        title=scenario.name,
-        kind="Search",
-        subtitle=scenario.description or "",
-        lead=_lead(result, scenario, manifest),
-        sections=sections,
-        footer=shared.footer(manifest.provenance),
+            ),
+            shared.section("How the search went", plots=plots, otherwise="No trial was made."),
+            shared.section("Evidence", *_evidence(record)),
+            shared.section("Trials", _trial_details(record)),
+        ],
         story=search_sentences(result, scenario)[:3],
     )
     return page, plots
@@ -281,7 +273,7 @@ def _evidence_json(goal: GoalResult) -> dict[str, object] | None:
     }
 
 
-def _lead(result: FoundRates, scenario: Scenario, manifest: Manifest) -> Sequence[Block]:
+def _lead(result: FoundRates, scenario: Scenario) -> Sequence[Block]:
     frame_size, directions = search_tables.shape(result, scenario)
     cards = []
     for goal in result.goals:
@@ -317,7 +309,7 @@ def _lead(result: FoundRates, scenario: Scenario, manifest: Manifest) -> Sequenc
         for goal in result.goals
         if not goal.regular
     ]
-    return [*shared.status_callouts(manifest), Numbers(cards), *irregular]
+    return [Numbers(cards), *irregular]
 
 
 def _testbed(scenario: Scenario) -> str:

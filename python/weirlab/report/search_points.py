@@ -17,10 +17,8 @@ from weirlab.report.page import (
     Cell,
     Numbers,
     Page,
-    Section,
     Table,
     Text,
-    figure,
     number,
 )
 from weirlab.report.search import replay
@@ -55,7 +53,6 @@ def points_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     irregular = rates.filter(~pl.col("regular")).height
     time_s = sum(result.time_s for _, result in results)
     lead: list[Block] = [
-        *shared.status_callouts(manifest),
         Numbers(
             [
                 Card(
@@ -73,29 +70,21 @@ def points_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
             ]
         ),
     ]
-    sections = [
-        Section("Rates", [rate_table(rates), *terms_of_all(results)]),
-        Section("Evidence", evidence_tables(results) or [Text("This algorithm gives none.")]),
-        Section("Rates by factor", [figure(plot) for plot in plots] or [Text("Nothing was found yet.")]),
-        Section(
-            "Searches",
-            [
-                Text(
-                    "Each search has its own directory next to this page. Its own report is made by "
-                    "'weir report DIR' with that directory."
-                )
-            ],
-        ),
-        shared.provenance_section(manifest, manifest.provenance),
-        Section("Scenario", [shared.scenario_details(scenario)]),
-    ]
-    page = Page(
-        title=scenario.name,
-        kind="Study of searches",
-        subtitle=scenario.description or "",
+    own_pages = (
+        "Each search has its own directory next to this page. Its own report is made by 'weir report DIR' "
+        "with that directory."
+    )
+    page = shared.result_page(
+        "Study of searches",
+        manifest,
+        scenario,
         lead=lead,
-        sections=sections,
-        footer=shared.footer(manifest.provenance),
+        sections=[
+            shared.section("Rates", rate_table(rates), *terms_of_all(results)),
+            shared.section("Evidence", *evidence_tables(results), otherwise="This algorithm gives none."),
+            shared.section("Rates by factor", plots=plots, otherwise="Nothing was found yet."),
+            shared.section("Searches", Text(own_pages)),
+        ],
         story=points_sentences(rates, len(results)),
     )
     return page, plots

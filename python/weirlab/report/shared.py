@@ -8,13 +8,61 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeGuard
 
 from weirlab.plots.style import scaled
-from weirlab.report.page import Callout, Code, Column, Details, Section, Table, Text, heads, number
+from weirlab.report.page import (
+    Block,
+    Callout,
+    Code,
+    Column,
+    Details,
+    Page,
+    Section,
+    Table,
+    Text,
+    figure,
+    heads,
+    number,
+)
 from weirlab.results import Manifest, Provenance
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from weirlab.plots.style import Plot
     from weirlab.scenario import Scenario
+
+
+def result_page(
+    kind: str,
+    manifest: Manifest,
+    scenario: Scenario | None = None,
+    *,
+    title: str = "",
+    subtitle: str = "",
+    lead: Sequence[Block],
+    sections: Sequence[Section],
+    story: Sequence[str],
+) -> Page:
+    """The page of a result: first how it ended, last where it is from. Sections without a block are left out;
+    title and subtitle are those of the scenario unless they are given."""
+    end = [provenance_section(manifest, manifest.provenance)]
+    if scenario is not None:
+        title, subtitle = title or scenario.name, subtitle or scenario.description or ""
+        end.append(Section("Scenario", [scenario_details(scenario)]))
+    return Page(
+        title=title,
+        kind=kind,
+        subtitle=subtitle,
+        lead=[*status_callouts(manifest), *lead],
+        sections=[*(each for each in sections if each.blocks), *end],
+        footer=footer(manifest.provenance),
+        story=story,
+    )
+
+
+def section(title: str, *blocks: Block | None, plots: Sequence[Plot] = (), otherwise: str = "") -> Section:
+    """The blocks that there are, then the plots; `otherwise`, a sentence, where there is nothing."""
+    found = [*(block for block in blocks if block is not None), *map(figure, plots)]
+    return Section(title, found or ([Text(otherwise)] if otherwise else []))
 
 
 def display_unit(unit: str, largest: float) -> tuple[float, str]:

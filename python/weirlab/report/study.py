@@ -11,25 +11,9 @@ from weirlab.comparisons import pairs
 from weirlab.measures.rows import FRAMES
 from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import Plot
-from weirlab.report import shared
+from weirlab.report import page, shared
 from weirlab.report.contest import contest_sections, contest_sentences
 from weirlab.report.network import still_sections
-from weirlab.report.page import (
-    Block,
-    Card,
-    Column,
-    Details,
-    Numbers,
-    Page,
-    Section,
-    Table,
-    Text,
-    figure,
-    heads,
-    interval_text,
-    number,
-    percent,
-)
 from weirlab.report.pairs import pair_sections, pair_sentence, precision_sentence
 from weirlab.report.sensitivity import sensitivity_sections
 from weirlab.results import Manifest
@@ -43,18 +27,18 @@ _CARDS = 3
 
 def study_page(
     study: Study, manifest: Manifest, sensitivity: pl.DataFrame | None = None
-) -> tuple[Page, list[Plot]]:
+) -> tuple[page.Page, list[Plot]]:
     """The page, and its plots; `sensitivity` is what `sensitivity_of` found, where that is known."""
     factors = _factors(study)
     levels, names = study.section.factors.values(), short_names([*study.section.factors]).values()
-    lead: list[Block] = [*shared.status_callouts(manifest)]
+    lead: list[page.Block] = []
     replicates = replicates_text(study)
     if precision := precision_sentence(study):
-        lead.append(Text(precision))
+        lead.append(page.Text(precision))
     lead.append(
-        Numbers(
+        page.Numbers(
             [
-                Card(
+                page.Card(
                     "Points",
                     f"{study.points.height}" + ("" if study.complete else f" of {study.planned}"),
                     " × ".join(
@@ -62,7 +46,7 @@ def study_page(
                     ),
                     tone="good" if study.complete else "bad",
                 ),
-                Card(
+                page.Card(
                     "Replicates",
                     replicates,
                     f"seeds {study.seeds[0]} … {_last_seed(study)}, the same for all points"
@@ -74,11 +58,9 @@ def study_page(
             ]
         )
     )
-    sections = [Section("Results", [effect_table(study)])]
     found, plots = sensitivity_sections(study, sensitivity)
     compared, compared_plots = pair_sections(study, pairs(study))
     contested, contested_plots = contest_sections(study)
-    sections = [*contested, *compared, *found, *sections]
     # The points of a design fill a space: no level of a parameter is met twice. Those of a contest have runs
     # of different stages.
     levels_only = not _has_design(study) and study.contest is None
@@ -88,30 +70,28 @@ def study_page(
         if not levels_only
         else plane_plots(study.points, study.measures, factors, partial(boundaries, study.scenario))
     )
-    if maps:
-        sections.append(Section("Planes", [figure(plot) for plot in maps]))
-    if effects:
-        sections.append(Section("Measures by factor", [figure(plot) for plot in effects]))
-    elif study.points.is_empty() and study.scenario.measure:
-        sections.append(Section("Measures by factor", [Text("No point has been run yet.")]))
-    sections += still_sections(study.scenario)
-    if study.impossible:
-        sections.append(Section("Combinations that cannot be", [_impossible_table(study)]))
-    sections += [
-        Section("Frames", [_frame_table(study)]),
-        shared.provenance_section(manifest, study.provenance),
-        Section("Scenario", [shared.scenario_details(study.scenario)]),
-    ]
-    page = Page(
-        title=study.scenario.name,
-        kind="Study",
-        subtitle=study.scenario.description or "",
+    none_yet = "No point has been run yet." if study.points.is_empty() and study.scenario.measure else ""
+    made = shared.result_page(
+        "Study",
+        manifest,
+        study.scenario,
         lead=lead,
-        sections=sections,
-        footer=shared.footer(study.provenance),
+        sections=[
+            *contested,
+            *compared,
+            *found,
+            shared.section("Results", effect_table(study)),
+            shared.section("Planes", plots=maps),
+            shared.section("Measures by factor", plots=effects, otherwise=none_yet),
+            *still_sections(study.scenario),
+            shared.section(
+                "Combinations that cannot be", _impossible_table(study) if study.impossible else None
+            ),
+            shared.section("Frames", _frame_table(study)),
+        ],
         story=_story(study),
     )
-    return page, [*contested_plots, *compared_plots, *plots, *maps, *effects]
+    return made, [*contested_plots, *compared_plots, *plots, *maps, *effects]
 
 
 def study_sentences(study: Study) -> list[str]:
@@ -167,7 +147,7 @@ def _has_design(study: Study) -> bool:
     return study.section.design is not None
 
 
-def _losses(study: Study) -> Card:
+def _losses(study: Study) -> page.Card:
     """Whether operation was lossless."""
     dropped = study.runs.get_column("dropped_frames")
     lossy = int((dropped > 0).sum())
@@ -175,8 +155,8 @@ def _losses(study: Study) -> Card:
     back = int(study.runs.get_column("acknowledgement_frames").sum())
     if back:
         lost = int(study.runs.get_column("dropped_acknowledgements").sum())
-        detail += f"; also {number(lost)} acknowledgements" if lost else ", acknowledgements too"
-    return Card("Dropped frames", number(int(dropped.sum())), detail, tone="" if lossy else "good")
+        detail += f"; also {page.number(lost)} acknowledgements" if lost else ", acknowledgements too"
+    return page.Card("Dropped frames", page.number(int(dropped.sum())), detail, tone="" if lossy else "good")
 
 
 def _story(study: Study) -> list[str]:
@@ -188,7 +168,7 @@ def _story(study: Study) -> list[str]:
     return [*ranges, *study_sentences(study)[: 3 - len(ranges)]]
 
 
-def _extremes(study: Study) -> list[Card]:
+def _extremes(study: Study) -> list[page.Card]:
     """Least and greatest mean of the first measures, with the points where they were found."""
     factors = _factors(study)
     cards = []
@@ -200,14 +180,14 @@ def _extremes(study: Study) -> list[Card]:
         named = means.join(study.points, on="point", how="left", maintain_order="left")
         least, most = named.row(0, named=True), named.row(-1, named=True)
         factor, unit = shared.display_unit(least["unit"], max(abs(least["value"]), abs(most["value"])))
-        low, high = (number(row["value"] * factor, 3) for row in (least, most))
+        low, high = (page.number(row["value"] * factor, 3) for row in (least, most))
         names = short_names(factors).items()
         where = [", ".join(f"{name} {row[path]}" for path, name in names) for row in (least, most)]
-        cards.append(Card(name, f"{low} … {high} {unit}".rstrip(), f"at {where[0]} … at {where[1]}"))
+        cards.append(page.Card(name, f"{low} … {high} {unit}".rstrip(), f"at {where[0]} … at {where[1]}"))
     return cards
 
 
-def effect_table(study: Study) -> Table:
+def effect_table(study: Study) -> page.Table:
     """Mean of every measure at every point, with the half-width of its 95 % interval."""
     factors = _factors(study)
     units = dict(study.measures.select("measure", "unit").unique().iter_rows())
@@ -233,21 +213,21 @@ def effect_table(study: Study) -> Table:
             if interval is None:
                 cells.append("–")
                 continue
-            text = number(interval.mean * factor)
+            text = page.number(interval.mean * factor)
             if interval.count > 1:
                 mean, half = interval.mean * factor, interval.half_width * factor
-                text = interval_text(mean, half)
+                text = page.interval_text(mean, half)
             if interval.count < many:
                 text += f" ({interval.count} of {many})"
             cells.append(text)
         rows.append(cells)
     several = len(study.seeds) > 1
-    return Table(
+    return page.Table(
         "Measures by point" + (": mean ± half of the 95 % interval" if several else ""),
         [
-            *(Column(name, numeric=False) for name in short_names(factors or ["point"]).values()),
-            *([Column("runs")] if sequential else []),
-            *(Column(name, shown[name][1]) for name in names),
+            *(page.Column(name, numeric=False) for name in short_names(factors or ["point"]).values()),
+            *([page.Column("runs")] if sequential else []),
+            *(page.Column(name, shown[name][1]) for name in names),
         ],
         rows,
         where="tables/measures.parquet",
@@ -281,38 +261,38 @@ def _repeated(table: pl.DataFrame) -> set[int]:
     return set(counts.group_by("point").agg(is_same.all().alias("same")).filter("same")["point"])
 
 
-def _impossible_table(study: Study) -> Table:
+def _impossible_table(study: Study) -> page.Table:
     """What the study left out, and why."""
     factors = list(study.impossible[0].levels)
-    return Table(
+    return page.Table(
         f"Not run, as they cannot be: {len(study.impossible)}",
-        [Column(name, numeric=False) for name in (*short_names(factors).values(), "reason")],
+        [page.Column(name, numeric=False) for name in (*short_names(factors).values(), "reason")],
         [[*(each.levels[factor] for factor in factors), each.reason] for each in study.impossible],
         where="impossible.json",
     )
 
 
-def _frame_table(study: Study) -> Details:
+def _frame_table(study: Study) -> page.Details:
     factors = _factors(study)
     sums = study.runs.group_by("point").agg(
         pl.col(*FRAMES, "acknowledgement_frames", "dropped_acknowledgements").sum()
     )
     back = bool(sums.get_column("acknowledgement_frames").sum())
     rows = study.points.join(sums, on="point", how="left", maintain_order="left")
-    table = Table(
+    table = page.Table(
         "Frames by point, sums over replicates",
         [
-            *(Column(name, numeric=False) for name in short_names(factors or ["point"]).values()),
-            *heads("sent | delivered | dropped | under way | loss ratio"),
-            *(heads("acknowledgements | dropped of them") if back else []),
+            *(page.Column(name, numeric=False) for name in short_names(factors or ["point"]).values()),
+            *page.heads("sent | delivered | dropped | under way | loss ratio"),
+            *(page.heads("acknowledgements | dropped of them") if back else []),
         ],
         [
             [
                 *(str(row[factor]) for factor in factors or ["point"]),
-                *(number(row[name]) for name in FRAMES),
-                percent(row["dropped_frames"] / row["sent_frames"] if row["sent_frames"] else None),
+                *(page.number(row[name]) for name in FRAMES),
+                page.percent(row["dropped_frames"] / row["sent_frames"] if row["sent_frames"] else None),
                 *(
-                    number(row[name])
+                    page.number(row[name])
                     for name in ("acknowledgement_frames", "dropped_acknowledgements")
                     if back
                 ),
@@ -322,7 +302,7 @@ def _frame_table(study: Study) -> Details:
         where="tables/runs.parquet",
         note="Sent and dropped: data alone." if back else "",
     )
-    return Details(f"What was sent and what became of it: {len(table.rows)} rows", [table])
+    return page.Details(f"What was sent and what became of it: {len(table.rows)} rows", [table])
 
 
 def _factors(study: Study) -> list[str]:

@@ -11,23 +11,7 @@ import polars as pl
 
 from weirlab.plots.style import Plot, alike, scaled
 from weirlab.plots.trace import trace_plots
-from weirlab.report import shared
-from weirlab.report.page import (
-    Block,
-    Callout,
-    Card,
-    Details,
-    Numbers,
-    Page,
-    Section,
-    Table,
-    Text,
-    Tone,
-    figure,
-    heads,
-    number,
-    percent,
-)
+from weirlab.report import page, shared
 from weirlab.report.sequence import sequence_block
 from weirlab.results import Manifest
 from weirlab.traces import Finding, Trace, diagnose
@@ -40,31 +24,27 @@ _REPEATED = 10
 """Directions of which it is reported how often segments were sent again."""
 
 
-def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
+def trace_page(trace: Trace, manifest: Manifest) -> tuple[page.Page, list[Plot]]:
     """The page, and its plots."""
     from weirlab.report.chain import capture_picture  # which loads scenarios; tables need none
 
     findings = diagnose(trace)
     plots = alike(trace_plots(trace))
     graphs = sequence_block(trace)
-    drawn: list[Block] = [figure(plot) for plot in plots]
-    if graphs is not None:
-        drawn.insert(0, graphs[0])
     facts = trace.facts
     problems = sum(finding.verdict == "problem" for finding in findings)
     factor, unit = scaled(float(facts["frame_bytes"]), "bytes")
-    lead: list[Block] = [
-        *shared.status_callouts(manifest),
-        Numbers(
+    lead: list[page.Block] = [
+        page.Numbers(
             [
-                Card(
+                page.Card(
                     "Frames",
-                    number(facts["frames"]),
-                    f"{number(facts['frame_bytes'] * factor)} {unit} on the wire",
+                    page.number(facts["frames"]),
+                    f"{page.number(facts['frame_bytes'] * factor)} {unit} on the wire",
                 ),
-                Card("Length", shared.time_text(float(facts["end_ps"])), facts["format"]),
-                Card("Connections", number(trace.flows().get_column("connection").n_unique())),
-                Card(
+                page.Card("Length", shared.time_text(float(facts["end_ps"])), facts["format"]),
+                page.Card("Connections", page.number(trace.flows().get_column("connection").n_unique())),
+                page.Card(
                     "Problems",
                     str(problems),
                     f"and {len(findings) - problems} notices",
@@ -73,24 +53,22 @@ def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
             ]
         ),
     ]
-    sections = [
-        Section("Findings", _finding_blocks(trace, findings)),
-        *([] if (picture := capture_picture(trace)) is None else [Section("Network", [picture])]),
-        Section("Flows", [*flow_tables(trace), *detail_tables(trace)]),
-        Section("Plots", drawn or [Text("Nothing that carries data was seen.")]),
-        Section("The capture", [_capture_table(facts), _interface_table(trace)]),
-        shared.provenance_section(manifest, manifest.provenance),
-    ]
-    page = Page(
+    graph = None if graphs is None else graphs[0]
+    made = shared.result_page(
+        "Trace",
+        manifest,
         title=trace.name,
-        kind="Trace",
-        subtitle="",
         lead=lead,
-        sections=sections,
-        footer=shared.footer(manifest.provenance),
+        sections=[
+            shared.section("Findings", *_finding_blocks(trace, findings)),
+            shared.section("Network", capture_picture(trace)),
+            shared.section("Flows", *flow_tables(trace), *detail_tables(trace)),
+            shared.section("Plots", graph, plots=plots, otherwise="Nothing that carries data was seen."),
+            shared.section("The capture", _capture_table(facts), _interface_table(trace)),
+        ],
         story=trace_sentences(trace, findings, coverage(trace)),
     )
-    return page, plots if graphs is None else [graphs[1], *plots]
+    return made, plots if graphs is None else [graphs[1], *plots]
 
 
 def trace_sentences(trace: Trace, findings: Sequence[Finding], looked: Coverage) -> list[str]:
@@ -103,7 +81,7 @@ def trace_sentences(trace: Trace, findings: Sequence[Finding], looked: Coverage)
     connections = trace.flows().get_column("connection").n_unique()
     time = shared.time_text(float(facts["end_ps"]))
     many = f"{connections} connection{'s' * (connections != 1)}"
-    held = f"{number(facts['frames'])} frames of {many} in {time}."
+    held = f"{page.number(facts['frames'])} frames of {many} in {time}."
     return [*diagnosis_sentences(findings, looked), held]
 
 
@@ -128,7 +106,7 @@ def diagnosis_sentences(findings: Sequence[Finding], looked: Coverage | None) ->
     return [f"{first.verdict.capitalize()}: {first.title}{where}: {what}.", *also]
 
 
-def flow_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[Table]:
+def flow_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[page.Table]:
     """What each direction carried, and what came twice or late, most bytes first: two tables, each no wider
     than a page. `kept` says where whole tables are."""
     flows = trace.flows()
@@ -144,7 +122,7 @@ def flow_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[T
     )
     where = kept.format("flows.parquet")
     return [
-        Table.of(
+        page.Table.of(
             "Flows: the directions of connections, most bytes first",
             shown,
             {
@@ -161,10 +139,10 @@ def flow_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[T
             where=where,
             note="Goodput: bytes seen for the first time, over the time from first to last data.",
         ),
-        Table.of(
+        page.Table.of(
             "Repetitions and round trips of the flows",
             shown,
-            {"flow:": "name", "sent again": "again", "of data": ("again_ratio", percent)},
+            {"flow:": "name", "sent again": "again", "of data": ("again_ratio", page.percent)},
             {"reordered": "reordered", "RTT min [ms]": ("rtt_min_ps", _ms)},
             {"mean [ms]": ("rtt_mean_ps", _ms), "max [ms]": ("rtt_max_ps", _ms)},
             most=most,
@@ -175,13 +153,13 @@ def flow_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[T
     ]
 
 
-def finding_table(trace: Trace, findings: Sequence[Finding], most: int = 100, where: str = "") -> Table:
+def finding_table(trace: Trace, findings: Sequence[Finding], most: int = 100, where: str = "") -> page.Table:
     """One row per finding; `where` says where all of them are."""
 
     def flow(place: int | None) -> str:
         return "whole trace" if place is None else trace.flow_name(place)
 
-    return Table.of(
+    return page.Table.of(
         "Findings",
         findings,
         {"verdict:": "verdict", "finding:": "kind", "flow:": ("flow", flow), "what was found:": "text"},
@@ -191,25 +169,25 @@ def finding_table(trace: Trace, findings: Sequence[Finding], most: int = 100, wh
     )
 
 
-def _finding_blocks(trace: Trace, findings: Sequence[Finding]) -> list[Block]:
+def _finding_blocks(trace: Trace, findings: Sequence[Finding]) -> list[page.Block]:
     """The findings by kind; those of many flows are folded behind the first."""
     if not findings:
-        return [Text("Nothing was found that limited the flows or went wrong.")]
+        return [page.Text("Nothing was found that limited the flows or went wrong.")]
     kinds: dict[str, list[Finding]] = {}
     for finding in findings:
         kinds.setdefault(finding.kind, []).append(finding)
-    blocks: list[Block] = []
+    blocks: list[page.Block] = []
     for of_kind in kinds.values():
         first, *others = of_kind
         blocks += _finding_block(trace, first)
         if first.remedy:
-            blocks.insert(-1 if first.evidence else len(blocks), Text(f"What to do: {first.remedy}"))
+            blocks.insert(-1 if first.evidence else len(blocks), page.Text(f"What to do: {first.remedy}"))
         if others:
             folded = [block for finding in others[:_FOLDED] for block in _finding_block(trace, finding)]
             if len(others) > _FOLDED:
-                folded.append(Text(f"The first {_FOLDED} of {len(others)}."))
+                folded.append(page.Text(f"The first {_FOLDED} of {len(others)}."))
             title = f"{first.title}: {len(others)} more flow{'s' * (len(others) > 1)}"
-            blocks.append(Details(title, folded))
+            blocks.append(page.Details(title, folded))
     return blocks
 
 
@@ -217,17 +195,19 @@ _FOLDED = 40
 """Findings of one kind that a page shows."""
 
 
-def _finding_block(trace: Trace, finding: Finding) -> list[Block]:
+def _finding_block(trace: Trace, finding: Finding) -> list[page.Block]:
     """A finding with what it rests on."""
     where = "" if finding.flow is None else f"{trace.flow_name(finding.flow)}: "
-    tone: Tone = "bad" if finding.verdict == "problem" else "middling"
-    blocks: list[Block] = [Callout(f"{finding.title} ({finding.kind})", f"{where}{finding.text}", tone)]
+    tone: page.Tone = "bad" if finding.verdict == "problem" else "middling"
+    blocks: list[page.Block] = [
+        page.Callout(f"{finding.title} ({finding.kind})", f"{where}{finding.text}", tone)
+    ]
     if finding.evidence:
-        blocks.append(Details("Evidence", [shared.evidence_table("Where to look", finding.evidence)]))
+        blocks.append(page.Details("Evidence", [shared.evidence_table("Where to look", finding.evidence)]))
     return blocks
 
 
-def detail_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[Table]:
+def detail_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[page.Table]:
     """What limited the directions with most bytes, their gaps, how often segments were sent again, and the
     shapes of probe streams; tables that have nothing to say are left out. `kept` says where whole tables
     are."""
@@ -240,17 +220,17 @@ def detail_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list
     return [table for table in tables if table.rows]
 
 
-def _limits(trace: Trace, most: int, kept: str) -> Table:
+def _limits(trace: Trace, most: int, kept: str) -> page.Table:
     rows = limits(trace)
-    return Table.of(
+    return page.Table.of(
         "What limited the senders, in shares of their active time",
         rows.head(most).with_columns(flight_kb=pl.col("flight_max_bytes") / 1e3),
         {
             "flow:": "name",
-            "window full": ("window_limited", percent),
-            "window closed": ("window_closed", percent),
-            "nothing to send": ("idle", percent),
-            "stalled": ("stalled", percent),
+            "window full": ("window_limited", page.percent),
+            "window closed": ("window_closed", page.percent),
+            "nothing to send": ("idle", page.percent),
+            "stalled": ("stalled", page.percent),
             "most in flight [kB]": "flight_kb",
         },
         most=most,
@@ -261,10 +241,10 @@ def _limits(trace: Trace, most: int, kept: str) -> Table:
     )
 
 
-def _gaps(trace: Trace, most: int, kept: str) -> Table:
+def _gaps(trace: Trace, most: int, kept: str) -> page.Table:
     flows = trace.flows().select("flow", "name")
     rows = flows.join(gap_quantiles(trace), on="flow", maintain_order="left")
-    return Table.of(
+    return page.Table.of(
         "Gaps between packets with data",
         rows.head(most),
         {"flow:": "name", "gaps": "gaps", "least [µs]": ("least_ps", _us), "median [µs]": ("median_ps", _us)},
@@ -275,7 +255,7 @@ def _gaps(trace: Trace, most: int, kept: str) -> Table:
     )
 
 
-def _repeats(trace: Trace, kept: str) -> Table:
+def _repeats(trace: Trace, kept: str) -> page.Table:
     table = trace["repeats"]
     order = ["total", "flow"]
     heavy = (
@@ -284,7 +264,7 @@ def _repeats(trace: Trace, kept: str) -> Table:
         .sort(order, descending=[True, False])
         .head(_REPEATED)
     )
-    return Table.of(
+    return page.Table.of(
         "How often segments were sent again",
         table.join(heavy, on="flow", how="semi").sort("flow", "times"),
         {"flow:": ("flow", trace.flow_name), "times": ("times", str), "segments": "segments"},
@@ -296,8 +276,8 @@ def _repeats(trace: Trace, kept: str) -> Table:
     )
 
 
-def _streams(trace: Trace, kept: str) -> Table:
-    return Table.of(
+def _streams(trace: Trace, kept: str) -> page.Table:
+    return page.Table.of(
         "Probe streams by shape",
         stream_shapes(trace),
         {"flow:": ("flow", trace.flow_name), "packets of a stream": "packets", "shape:": "shape"},
@@ -306,7 +286,7 @@ def _streams(trace: Trace, kept: str) -> Table:
     )
 
 
-def _capture_table(facts: Row) -> Table:
+def _capture_table(facts: Row) -> page.Table:
     names = {
         "format": "format",
         "ending": "end of the file",
@@ -324,14 +304,14 @@ def _capture_table(facts: Row) -> Table:
         "left_out_rows": "rows beyond the most",
     }
     rows = [
-        [text, facts[name] if isinstance(facts[name], str) else number(facts[name])]
+        [text, facts[name] if isinstance(facts[name], str) else page.number(facts[name])]
         for name, text in names.items()
     ]
-    return Table("The capture", heads("fact: | value:"), rows)
+    return page.Table("The capture", page.heads("fact: | value:"), rows)
 
 
-def _interface_table(trace: Trace) -> Table:
-    return Table.of(
+def _interface_table(trace: Trace) -> page.Table:
+    return page.Table.of(
         "Interfaces",
         trace["interfaces"],
         {"name:": ("name", lambda name: name or "–"), "link:": "link", "kept at most [B]": "snap_bytes"},
@@ -341,8 +321,8 @@ def _interface_table(trace: Trace) -> Table:
 
 
 def _ms(ps: float | None) -> str:
-    return number(None if ps is None else ps / 1e9)
+    return page.number(None if ps is None else ps / 1e9)
 
 
 def _us(ps: float) -> str:
-    return number(ps / 1e6)
+    return page.number(ps / 1e6)
