@@ -19,18 +19,8 @@ import numpy as np
 import polars as pl
 
 from weirlab.errors import Interrupted, WeirlabError
+from weirlab.execution import batches
 from weirlab.execution.asking import Asking, Carried, Reader
-from weirlab.execution.batches import (
-    NO_LIMITS,
-    Batch,
-    Limits,
-    OtherEngine,
-    Plan,
-    Ranges,
-    Receipt,
-    known_here,
-    run_batch,
-)
 from weirlab.execution.costs import START_S, Costs, Need
 from weirlab.execution.executors import Ended, Executor, Local, check_on, opened
 from weirlab.execution.pace import Pace, State
@@ -69,12 +59,12 @@ Judge = Callable[[Need, Need], None]
 
 
 def carry(
-    plan: Plan,
+    plan: batches.Plan,
     store: Store,
     on: str | Executor | None = None,
     *,
     threads: int | None = None,
-    limits: Limits = NO_LIMITS,
+    limits: batches.Limits = batches.NO_LIMITS,
     progress: Callable[[int, int], None] | None = None,
     judge: Judge | None = None,
     told: Tell | None = None,
@@ -108,9 +98,9 @@ def carry(
 class _Runner:
     def __init__(
         self,
-        plan: Plan,
+        plan: batches.Plan,
         store: Store,
-        limits: Limits,
+        limits: batches.Limits,
         progress: Callable[[int, int], None] | None,
         told: Tell,
         reader: Reader | None,
@@ -141,9 +131,9 @@ class _Runner:
         self._alone = False
         self._deaths: dict[int, int] = {}
         self._judge: Judge | None = None
-        self._queue: list[Ranges] = []
+        self._queue: list[batches.Ranges] = []
         """Batches that are cut already: what is left of lost ones."""
-        self._under_way: dict[int, Ranges] = {}
+        self._under_way: dict[int, batches.Ranges] = {}
         self._costs = Costs()
         self._each_s: float | None = None
         self._pilots = 0
@@ -234,14 +224,14 @@ class _Runner:
         """Work in this process as long as processes are not worth their start; what they are called."""
         limited = self._limits.seconds is not None or self._limits.memory_bytes is not None
         if not limited:  # a run that does not end would end this process
-            known_here(self._store.url, self._id, self._plan)
+            batches.known_here(self._store.url, self._id, self._plan)
             try:
                 self._here(_PILOT_S, give_up_s=_PILOT_PATIENCE_S)
                 self._ask_judge(workers, own=True, last=True)
                 if workers == 1 or (self._each_s or 0.0) * self._left() < START_S:
                     self._here(float("inf"))
             finally:
-                known_here(self._store.url, self._id, None)
+                batches.known_here(self._store.url, self._id, None)
         return f"local:{workers}"
 
     def _ask_judge(self, workers: int, *, own: bool, last: bool = False) -> None:
@@ -275,7 +265,7 @@ class _Runner:
             def beat(done: float) -> None:
                 self._report(done)
 
-            receipt = run_batch(batch, beat=beat, own_process=False)
+            receipt = batches.run_batch(batch, beat=beat, own_process=False)
             self._settle(places, receipt)
             if receipt.stopped:
                 raise Interrupted("stopped")
@@ -337,10 +327,10 @@ class _Runner:
                 continue
             self._places.take(places)
             batch = self._batch(places, 1.5 * most_s)
-            self._under_way[executor.submit(run_batch, batch)] = places
+            self._under_way[executor.submit(batches.run_batch, batch)] = places
 
-    def _batch(self, places: Ranges, most_s: float, give_up_s: float | None = None) -> Batch:
-        return Batch(
+    def _batch(self, places: batches.Ranges, most_s: float, give_up_s: float | None = None) -> batches.Batch:
+        return batches.Batch(
             store=self._store.url,
             plan=self._id,
             engine=engine(),
@@ -354,7 +344,7 @@ class _Runner:
             give_up_s=give_up_s,
         )
 
-    def _given(self, places: Ranges) -> dict[int, Mapping[str, str]]:
+    def _given(self, places: batches.Ranges) -> dict[int, Mapping[str, str]]:
         """What the plan does not know of the points of some places."""
         if self._asking is None or not self._asking.given:
             return {}
@@ -366,7 +356,7 @@ class _Runner:
         }
         return {number: self._asking.given[number] for number in sorted(numbers & set(self._asking.given))}
 
-    def _cut(self, most_s: float) -> Ranges:
+    def _cut(self, most_s: float) -> batches.Ranges:
         """The next places that nobody has, as many as take this long."""
         if self._pilots < 2 * self._costs.crew and most_s != float("inf"):
             self._pilots += 1
@@ -384,7 +374,7 @@ class _Runner:
         if ended.value is not None:
             self._settle(places, ended.value)
             return
-        if isinstance(ended.error, OtherEngine):
+        if isinstance(ended.error, batches.OtherEngine):
             self._note(f"{ended.error}: it is given nothing any more")
             executor.exclude(ended.error.where)
             self._places.reopen(places)
@@ -414,7 +404,7 @@ class _Runner:
                 return
         self._queue += halves
 
-    def _settle(self, places: Ranges, receipt: Receipt) -> None:
+    def _settle(self, places: batches.Ranges, receipt: batches.Receipt) -> None:
         self._places.settle(places, receipt.left)
         if receipt.failed:
             if not self._result.first_failure:

@@ -7,19 +7,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from weirlab.testbed.devices import (
-    DeepBuffer,
-    Device,
-    Gradual,
-    Inversion,
-    Ip4Published,
-    Knee,
-    Offer,
-    RandomDrops,
-    RegimeSwitch,
-    VhostPublished,
-    random_events,
-)
+from weirlab.testbed import devices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +17,7 @@ class Collapse:
     capacity_fps: float = 10e6
     under_overload: float = 0.6
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
         share = 1.0 if offer.load_fps <= self.capacity_fps else self.under_overload
         return min(offer.frames, round(self.capacity_fps * share * offer.duration_s))
@@ -43,7 +31,7 @@ class UnevenQueues:
     shares: tuple[float, ...] = (0.28, 0.26, 0.24, 0.22)
     trial_spread: float = 0.0005
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
         each_fps = self.capacity_fps / 4.0
         each_fps *= 1.0 + self.trial_spread * offer.chance_of_trial().standard_normal()
@@ -60,7 +48,7 @@ class Pauses:
     pause_s: float = 1e-3
     buffer_frames: int = 6000
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
         phase_s = self.every_s * float(offer.chance_of_search().uniform())
         first_s = math.ceil((offer.elapsed_s - phase_s) / self.every_s) * self.every_s + phase_s
@@ -81,7 +69,7 @@ class ColdStart:
     trial_spread: float = 0.01
     frames: int = 50
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
         chance = offer.chance_of_trial()
         from_fps = self.from_fps * (1.0 + self.trial_spread * chance.standard_normal())
@@ -99,9 +87,9 @@ class RandomBursts:
     burst_every_s: float = 20.0
     burst_frames: int = 200
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
-        bursts = random_events(offer, 1.0 / self.burst_every_s, offer.chance_of_trial())
+        bursts = devices.random_events(offer, 1.0 / self.burst_every_s, offer.chance_of_trial())
         forwarded = min(offer.frames, round(self.capacity_fps * offer.duration_s))
         return max(0, forwarded - bursts * self.burst_frames)
 
@@ -115,9 +103,9 @@ class Outages:
     outage_every_s: float = 10.0
     outage_s: float = 0.02
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
-        outages = random_events(offer, 1.0 / self.outage_every_s, offer.chance_of_trial())
+        outages = devices.random_events(offer, 1.0 / self.outage_every_s, offer.chance_of_trial())
         forwarded = min(offer.frames, round(self.capacity_fps * offer.duration_s))
         return max(0, forwarded - round(outages * offer.load_fps * self.outage_s))
 
@@ -132,7 +120,7 @@ class TwoKnees:
     low_loss: float = 0.001
     trial_spread: float = 0.003
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
         scale = 1.0 + self.trial_spread * offer.chance_of_trial().standard_normal()
         lost = 0.0
@@ -151,7 +139,7 @@ class Rehash:
     flows: int = 4096
     cores: int = 4
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
         flows = offer.chance_of_trial().multinomial(self.flows, [1.0 / self.cores] * self.cores)
         each_fps = self.capacity_fps / self.cores
@@ -169,7 +157,7 @@ class Collections:
     pause_s: float = 1e-3
     buffer_frames: int = 8000
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
         forwarded = min(offer.frames, round(self.capacity_fps * offer.duration_s))
         pauses = math.floor(forwarded / self.every_frames + float(offer.chance_of_trial().uniform()))
@@ -187,7 +175,7 @@ class FlowTable:
     entries: int = 300_000
     overflow: float = 0.7
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
         growth_per_s = offer.load_fps / self.frames_per_flow - self.expired_per_s
         full_s = self.entries / growth_per_s if growth_per_s > 0.0 else math.inf
@@ -208,7 +196,7 @@ class Governor:
     wake_spread: float = 0.1
     buffer_frames: int = 30_000
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
         wake_s = self.wake_s * (1.0 + self.wake_spread * offer.chance_of_trial().standard_normal())
         asleep_fps = offer.load_fps - self.asleep * self.capacity_fps
@@ -227,7 +215,7 @@ class Timer:
     job_s: float = 8.0
     taken: float = 0.03
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
         begin_s = offer.elapsed_s + self.every_s * float(offer.chance_of_search().uniform())
         busy_s = self._busy_s(begin_s + offer.duration_s) - self._busy_s(begin_s)
@@ -259,14 +247,14 @@ class Drifting:
     time_constant_s: float = 8.0
     trial_spread: float = 0.0
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
         capacity_fps = self.capacity_fps * (
             1.0 + self.trial_spread * offer.chance_of_trial().standard_normal()
         )
         return offer.frames - min(offer.frames, math.ceil(self._lost(offer, capacity_fps) - 0.5))
 
-    def _lost(self, offer: Offer, capacity_fps: float) -> float:
+    def _lost(self, offer: devices.Offer, capacity_fps: float) -> float:
         tau_s = self.time_constant_s
         begin_s, end_s = offer.elapsed_s, offer.elapsed_s + offer.duration_s
         above = offer.load_fps / capacity_fps - 1.0
@@ -286,14 +274,14 @@ class Drifting:
 
 Draw = Callable[[random.Random], float]
 """A value that differs from search to search."""
-Family = Callable[[random.Random], Device]
+Family = Callable[[random.Random], devices.Device]
 """Devices that do."""
 
 
-def family(device: Callable[..., Device], **fields: Draw | float | tuple[float, ...]) -> Family:
+def family(device: Callable[..., devices.Device], **fields: Draw | float | tuple[float, ...]) -> Family:
     """Devices of one class. Each draws its fields in this order; a field that is a number is that number."""
 
-    def draw(chance: random.Random) -> Device:
+    def draw(chance: random.Random) -> devices.Device:
         return device(**{name: field(chance) if callable(field) else field for name, field in fields.items()})
 
     return draw
@@ -312,7 +300,7 @@ def between(low: float, high: float) -> Draw:
 CAPACITY = around(10e6)
 
 
-def _queues(chance: random.Random) -> Device:
+def _queues(chance: random.Random) -> devices.Device:
     shares = [around(share)(chance) for share in (0.28, 0.26, 0.24, 0.22)]
     return UnevenQueues(capacity_fps=CAPACITY(chance), shares=tuple(s / sum(shares) for s in shares))
 
@@ -328,21 +316,21 @@ def _warming(trial_spread: float) -> Family:
     )
 
 
-DEVICES: Mapping[str, Device | Family] = {
-    "knee": family(Knee, capacity_fps=CAPACITY, trial_spread=0.0005),
-    "ip4": Ip4Published(),
-    "vhost": VhostPublished(),
-    "regime": family(RegimeSwitch, capacity_fps=CAPACITY, deficit=around(0.05, 0.1), run_spread=0.0),
-    "drops": family(RandomDrops, capacity_fps=CAPACITY),
-    "gradual": family(Gradual, capacity_fps=CAPACITY, onset_fps=around(8e6)),
-    "buffer": family(DeepBuffer, capacity_fps=CAPACITY),
+DEVICES: Mapping[str, devices.Device | Family] = {
+    "knee": family(devices.Knee, capacity_fps=CAPACITY, trial_spread=0.0005),
+    "ip4": devices.Ip4Published(),
+    "vhost": devices.VhostPublished(),
+    "regime": family(devices.RegimeSwitch, capacity_fps=CAPACITY, deficit=around(0.05, 0.1), run_spread=0.0),
+    "drops": family(devices.RandomDrops, capacity_fps=CAPACITY),
+    "gradual": family(devices.Gradual, capacity_fps=CAPACITY, onset_fps=around(8e6)),
+    "buffer": family(devices.DeepBuffer, capacity_fps=CAPACITY),
     "warm-up": _warming(0.0),
     "warm-noisy": _warming(0.003),
     "throttling": family(
         Drifting, capacity_fps=CAPACITY, excess=between(0.03, 0.2), time_constant_s=between(10.0, 150.0)
     ),
-    "inversion": family(Inversion, capacity_fps=CAPACITY, run_spread=0.0),
-    "noisy": family(Knee, capacity_fps=CAPACITY, trial_spread=0.01),
+    "inversion": family(devices.Inversion, capacity_fps=CAPACITY, run_spread=0.0),
+    "noisy": family(devices.Knee, capacity_fps=CAPACITY, trial_spread=0.01),
     "collapse": family(Collapse, capacity_fps=CAPACITY),
     "queues": _queues,
     "pauses": family(Pauses, capacity_fps=CAPACITY),
@@ -352,7 +340,7 @@ DEVICES: Mapping[str, Device | Family] = {
     "bursts": family(RandomBursts, capacity_fps=CAPACITY),
     "outages": family(Outages, capacity_fps=CAPACITY),
     "two-knees": family(TwoKnees, capacity_fps=CAPACITY, low_fps=around(7e6)),
-    "uneasy": family(Knee, capacity_fps=CAPACITY, trial_spread=0.004),
+    "uneasy": family(devices.Knee, capacity_fps=CAPACITY, trial_spread=0.004),
     # Below: devices that were written before the present guard, and only judge it.
     "rehash": family(Rehash, capacity_fps=CAPACITY),
     "collections": family(Collections, capacity_fps=CAPACITY),

@@ -32,17 +32,7 @@ from weirlab.searches.lab_devices import (
     family,
 )
 from weirlab.searches.lab_state import Adaptive, Hysteresis, Leak, Recovering, TokenBucket
-from weirlab.testbed.devices import (
-    Device,
-    Inversion,
-    Ip4Published,
-    Knee,
-    Offer,
-    RandomDrops,
-    RegimeSwitch,
-    VhostPublished,
-    random_events,
-)
+from weirlab.testbed import devices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +49,7 @@ class Lossy:
     at_knee: float = 0.0
     loss_spread: float = 0.0
 
-    def received_frames(self, offer: Offer) -> int:
+    def received_frames(self, offer: devices.Offer) -> int:
         """Frames of the offer that come out."""
         chance = offer.chance_of_trial()
         capacity_fps = self.capacity_fps * (1.0 + self.trial_spread * chance.standard_normal())
@@ -67,7 +57,7 @@ class Lossy:
         admitted_fps = min(offer.load_fps, capacity_fps)
         above = max(0.0, (admitted_fps - self.onset_fps) / (self.capacity_fps - self.onset_fps))
         ratio = min(1.0, (self.floor + self.at_knee * above * above) * factor)
-        lost = random_events(offer, admitted_fps * ratio, chance)
+        lost = devices.random_events(offer, admitted_fps * ratio, chance)
         overflow = max(0.0, (offer.load_fps - capacity_fps) * offer.duration_s - self.buffer_frames)
         return offer.frames - min(offer.frames, lost + math.floor(overflow))
 
@@ -86,7 +76,7 @@ def _whole(low: float, high: float) -> Draw:
     return lambda chance: round(number(chance))
 
 
-def _gradual(chance: random.Random) -> Device:
+def _gradual(chance: random.Random) -> devices.Device:
     capacity_fps = CAPACITY(chance)
     return Lossy(
         capacity_fps=capacity_fps,
@@ -96,7 +86,7 @@ def _gradual(chance: random.Random) -> Device:
     )
 
 
-def _two_knees(chance: random.Random) -> Device:
+def _two_knees(chance: random.Random) -> devices.Device:
     capacity_fps = CAPACITY(chance)
     return TwoKnees(
         capacity_fps=capacity_fps,
@@ -106,7 +96,7 @@ def _two_knees(chance: random.Random) -> Device:
     )
 
 
-def _queues(chance: random.Random) -> Device:
+def _queues(chance: random.Random) -> devices.Device:
     shares = [chance.uniform(0.5, 1.5) for _ in range(4)]
     return UnevenQueues(
         capacity_fps=CAPACITY(chance),
@@ -115,9 +105,9 @@ def _queues(chance: random.Random) -> Device:
     )
 
 
-def _inversion(chance: random.Random) -> Device:
+def _inversion(chance: random.Random) -> devices.Device:
     low = chance.uniform(0.3, 0.95)
-    return Inversion(
+    return devices.Inversion(
         capacity_fps=CAPACITY(chance),
         run_spread=0.0,
         trial_spread=_SPREAD(chance),
@@ -127,21 +117,21 @@ def _inversion(chance: random.Random) -> Device:
     )
 
 
-STEADY: Mapping[str, Device | Family] = {
-    "any-knee": family(Knee, capacity_fps=CAPACITY, trial_spread=between(1e-4, 3e-2)),
-    "any-drops": family(RandomDrops, capacity_fps=CAPACITY, drop_every_s=between(1e-3, 1e3)),
+STEADY: Mapping[str, devices.Device | Family] = {
+    "any-knee": family(devices.Knee, capacity_fps=CAPACITY, trial_spread=between(1e-4, 3e-2)),
+    "any-drops": family(devices.RandomDrops, capacity_fps=CAPACITY, drop_every_s=between(1e-3, 1e3)),
     "any-floor": family(Lossy, capacity_fps=CAPACITY, trial_spread=_SPREAD, floor=between(1e-10, 1e-4)),
     "any-gradual": _gradual,
     "any-buffer": family(Lossy, capacity_fps=CAPACITY, trial_spread=_SPREAD, buffer_frames=_whole(1e4, 5e6)),
     "any-vhost": family(
-        VhostPublished,
+        devices.VhostPublished,
         trial_spread=_SPREAD,
         burst_every_s=between(2.0, 60.0),
         burst_fold_fps=between(0.01e6, 0.3e6),
         overload_low=_uniform(0.7, 1.0),
     ),
     "any-ip4": family(
-        Ip4Published,
+        devices.Ip4Published,
         trial_spread=_SPREAD,
         burst_every_s=between(2.0, 60.0),
         burst_fold=between(1e-4, 1e-2),
@@ -216,7 +206,7 @@ def _drift(sign: float, low: float, high: float) -> Family:
     )
 
 
-CHANGING: Mapping[str, Device | Family] = {
+CHANGING: Mapping[str, devices.Device | Family] = {
     "any-warming": _drift(-1.0, 0.02, 0.4),
     "any-throttling": _drift(1.0, 0.02, 0.3),
     "any-leak": family(Leak, capacity_fps=CAPACITY, life_frames=between(3e8, 1e11)),
@@ -228,7 +218,7 @@ CHANGING: Mapping[str, Device | Family] = {
         step_s=between(0.05, 5.0),
     ),
     "any-regime": family(
-        RegimeSwitch,
+        devices.RegimeSwitch,
         capacity_fps=CAPACITY,
         run_spread=0.0,
         deficit=between(0.01, 0.2),

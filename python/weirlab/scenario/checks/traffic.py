@@ -7,34 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from weirlab import spec as core
+from weirlab.scenario import traffic as kinds
 from weirlab.scenario.network.layout import Layout
 from weirlab.scenario.network.selecting import EntryFault, Fault
 from weirlab.scenario.resolve.messages import messages
-from weirlab.scenario.traffic import (
-    TCP_HEADERS_BYTES,
-    Bernoulli,
-    Bulk,
-    Bursts,
-    Carried,
-    Collective,
-    Departing,
-    FlowTable,
-    Groups,
-    Local,
-    Matrix,
-    Messages,
-    Ping,
-    Program,
-    Raw,
-    Rdma,
-    Requests,
-    Stamp,
-    Tcp,
-    Trace,
-    Traffic,
-    Udp,
-    Uniform,
-)
 from weirlab.scenario.traffic.controllers import PACKETS
 from weirlab.scenario.traffic.flows import Flow, departures, flows_of, frame_sizes
 from weirlab.scenario.traffic.probing import Probing
@@ -66,19 +42,19 @@ _ASSUMED: Mapping[str, _Assumed] = {
 
 def _assumed(transport: object) -> Iterator[Fault]:
     """Fields of a transport that its congestion control does not read: they would be ignored."""
-    if not isinstance(transport, Tcp | Rdma):
+    if not isinstance(transport, kinds.Tcp | kinds.Rdma):
         return
     kind, fields = transport.congestion_control.kind, type(transport).model_fields
     for name, (by, instead) in _ASSUMED.items():
         if name not in fields or kind in by or (value := getattr(transport, name)) == fields[name].default:
             continue
         # Credit and probes are reckoned with the round trip, too.
-        if name == "round_trip" and isinstance(transport, Rdma) and _reckons(transport):
+        if name == "round_trip" and isinstance(transport, kinds.Rdma) and _reckons(transport):
             continue
         yield ("transport", name), f"'{kind}' {instead}; leave this out (got '{value}')"
 
 
-def _reckons(rdma: Rdma) -> bool:
+def _reckons(rdma: kinds.Rdma) -> bool:
     """Whether anything but the congestion control assumes a round-trip time."""
     recovery = rdma.recovery
     return rdma.credit is not None or (recovery.kind == "selective" and recovery.detection.kind == "sleek")
@@ -98,7 +74,7 @@ def check_traffic(scenario: Scenario, layout: Layout, *, searched: bool) -> Iter
         yield from ((path + place, message) for place, message in amiss)
         try:
             flows = flows_of(traffic, layout)
-            if isinstance(traffic.source, Carried) and not amiss and layout.ports:
+            if isinstance(traffic.source, kinds.Carried) and not amiss and layout.ports:
                 messages(name, traffic, layout, 0, Path(scenario.file).parent if scenario.file else Path())
             if not amiss and not varied:
                 _gaps(traffic, flows, layout)
@@ -107,10 +83,10 @@ def check_traffic(scenario: Scenario, layout: Layout, *, searched: bool) -> Iter
             yield path + fault.path, str(fault)
 
 
-def _gaps(traffic: Traffic, flows: list[Flow], layout: Layout) -> None:
+def _gaps(traffic: kinds.Traffic, flows: list[Flow], layout: Layout) -> None:
     """Work out the departures of each flow, so that what is wrong with them is known."""
     source = traffic.source
-    if not isinstance(source, Departing) or not layout.ports:
+    if not isinstance(source, kinds.Departing) or not layout.ports:
         return
     for flow in flows:
         port = layout.host_port(flow.source)
@@ -123,12 +99,12 @@ def _gaps(traffic: Traffic, flows: list[Flow], layout: Layout) -> None:
                 raise EntryFault(message, "source")
 
 
-def _batches(traffic: Traffic, flows: list[Flow], layout: Layout) -> Iterator[Fault]:
+def _batches(traffic: kinds.Traffic, flows: list[Flow], layout: Layout) -> Iterator[Fault]:
     """Packets that no adapter gathered arrive at least the time of one apart, on the narrowest link of their
     way: a time that is as long takes whole streams for one batch, and nothing is left to estimate from."""
     match traffic.transport:
-        case Tcp(congestion_control=Rapid(denoising=Batches(within=within)), segment=segment):
-            size = segment.bytes + TCP_HEADERS_BYTES
+        case kinds.Tcp(congestion_control=Rapid(denoising=Batches(within=within)), segment=segment):
+            size = segment.bytes + kinds.TCP_HEADERS_BYTES
         case _:
             return
     ways = (layout.narrowest(flow.source, target) for flow in flows for target in flow.targets)
@@ -146,9 +122,9 @@ def _batches(traffic: Traffic, flows: list[Flow], layout: Layout) -> Iterator[Fa
         )
 
 
-def _source(traffic: Traffic, *, varied: bool) -> Iterator[Fault]:
+def _source(traffic: kinds.Traffic, *, varied: bool) -> Iterator[Fault]:
     source = traffic.source
-    if not isinstance(source, Departing):
+    if not isinstance(source, kinds.Departing):
         return
     if source.load is not None and source.rate is not None:
         yield ("source", "rate"), "cannot be combined with 'load'; write one of them"
@@ -162,88 +138,92 @@ def _source(traffic: Traffic, *, varied: bool) -> Iterator[Fault]:
         )
     for extra in sizes[1:]:
         yield ("source", extra), f"cannot be combined with '{sizes[0]}'; write one of them"
-    if source.payload is not None and isinstance(traffic.transport, Raw):
+    if source.payload is not None and isinstance(traffic.transport, kinds.Raw):
         yield (
             ("source", "payload"),
             "only 'transport: {kind: udp}' has a payload; write 'frame_size' for raw frames",
         )
-    if isinstance(source, Bursts) and source.mean_burst < 1:
+    if isinstance(source, kinds.Bursts) and source.mean_burst < 1:
         yield ("source", "mean_burst"), f"a burst has at least one frame (got {source.mean_burst:g})"
-    if isinstance(source, Bernoulli | Bursts) and source.mix is not None:
+    if isinstance(source, kinds.Bernoulli | kinds.Bursts) and source.mix is not None:
         yield ("source", "mix"), "slots need frames of one size; write 'frame_size'"
 
 
-def _transport(traffic: Traffic) -> Iterator[Fault]:
+def _transport(traffic: kinds.Traffic) -> Iterator[Fault]:
     match traffic.source, traffic.transport:
-        case Bulk(), Raw() | Udp() | Rdma():
+        case kinds.Bulk(), kinds.Raw() | kinds.Udp() | kinds.Rdma():
             yield (
                 ("transport",),
                 "bulk data needs a transport: {kind: tcp, congestion_control: {kind: reno}}",
             )
-        case Departing() as source, Tcp():
+        case kinds.Departing() as source, kinds.Tcp():
             if source.payload is None:
                 yield ("source",), "an application writes to tcp: say how much at a time, 'payload: 1448 B'"
             if source.stream is not None:
                 yield ("source", "stream"), "is for frames as they are, not for what tcp carries"
-        case Ping(), Tcp() | Udp() | Rdma():
+        case kinds.Ping(), kinds.Tcp() | kinds.Udp() | kinds.Rdma():
             yield ("transport",), "echo requests have no transport; leave this out"
-        case Stamp(), Tcp() | Udp() | Rdma():
+        case kinds.Stamp(), kinds.Tcp() | kinds.Udp() | kinds.Rdma():
             yield ("transport",), "test packets have a transport of their own; leave this out"
-        case Requests(), Tcp() | Udp() | Rdma():
+        case kinds.Requests(), kinds.Tcp() | kinds.Udp() | kinds.Rdma():
             yield ("transport",), "requests open connections of the system's TCP; leave this out"
     yield from _single_receiver(traffic)
-    if isinstance(traffic.transport, Rdma) and not isinstance(traffic.source, Carried):
+    if isinstance(traffic.transport, kinds.Rdma) and not isinstance(traffic.source, kinds.Carried):
         yield ("transport",), "numbered packets carry messages: 'source: {kind: messages, ...}'"
-    if isinstance(traffic.transport, Tcp):
+    if isinstance(traffic.transport, kinds.Tcp):
         if traffic.transport.congestion_control.kind in PACKETS:
             yield (
                 ("transport", "congestion_control"),
                 "needs a report of each packet, which tcp does not send: 'transport: {kind: rdma, ...}'",
             )
         yield from (((("transport", *at)), message) for at, message in _recovery(traffic.transport))
-    if traffic.streams > 1 and not isinstance(traffic.transport, Tcp):
+    if traffic.streams > 1 and not isinstance(traffic.transport, kinds.Tcp):
         yield ("streams",), "only tcp has several connections; write more entries of traffic"
 
 
-def _single_receiver(traffic: Traffic) -> Iterator[Fault]:
+def _single_receiver(traffic: kinds.Traffic) -> Iterator[Fault]:
     """Faults of connections and estimators, which have one far end."""
     if isinstance(traffic.source, Probing):
-        if not isinstance(traffic.transport, Udp):
+        if not isinstance(traffic.transport, kinds.Udp):
             yield ("transport",), "an estimator sends datagrams: {kind: udp}"
-        if isinstance(traffic.pattern, Uniform):
+        if isinstance(traffic.pattern, kinds.Uniform):
             yield ("pattern",), "an estimator has one receiver; write 'pairs', 'permutation' or a list"
-    carried = isinstance(traffic.source, Carried)
-    if isinstance(traffic.transport, Tcp) and isinstance(traffic.pattern, Uniform) and not carried:
+    carried = isinstance(traffic.source, kinds.Carried)
+    if (
+        isinstance(traffic.transport, kinds.Tcp)
+        and isinstance(traffic.pattern, kinds.Uniform)
+        and not carried
+    ):
         yield ("pattern",), "a tcp connection has one receiver; write 'pairs', 'permutation' or a list"
 
 
-def _messages(traffic: Traffic) -> Iterator[Fault]:
+def _messages(traffic: kinds.Traffic) -> Iterator[Fault]:
     """Faults of messages, and of what only they have."""
     source, pattern = traffic.source, traffic.pattern
-    if not isinstance(source, Carried):
-        if isinstance(pattern, Groups | Local | Matrix):
+    if not isinstance(source, kinds.Carried):
+        if isinstance(pattern, kinds.Groups | kinds.Local | kinds.Matrix):
             yield ("pattern",), "is for messages: 'source: {kind: messages, ...}'"
         return
-    if isinstance(traffic.transport, Udp):
+    if isinstance(traffic.transport, kinds.Udp):
         yield ("transport",), "messages go over tcp, over rdma, or as frames: {kind: raw}"
-    elif isinstance(traffic.transport, Raw):
+    elif isinstance(traffic.transport, kinds.Raw):
         if source.handshake:
             yield ("source", "handshake"), "only tcp has one; leave this out"
         if source.balancing.kind != "flow" or source.balancing.weighted:
             yield ("source", "balancing"), "raw frames take the way of their pair; leave this out"
-    elif isinstance(traffic.transport, Rdma):
+    elif isinstance(traffic.transport, kinds.Rdma):
         yield from _rdma(traffic.transport, handshake=source.handshake)
     elif isinstance(traffic.transport.congestion_control, Rapid):
         yield ("transport", "congestion_control"), "'rapid' probes for longer than a message lasts"
     yield from _beside_messages(traffic)
-    if isinstance(source, Messages):
+    if isinstance(source, kinds.Messages):
         if source.load is not None and source.every is not None:
             yield ("source", "every"), "cannot be combined with 'load'; write one of them"
         if source.load is None and source.every is None:
             yield ("source",), "how much? write 'load: 50 %' or 'every: 20 us'"
 
 
-def _rdma(rdma: Rdma, *, handshake: bool) -> Iterator[Fault]:
+def _rdma(rdma: kinds.Rdma, *, handshake: bool) -> Iterator[Fault]:
     """Faults of numbered packets."""
     if handshake:
         yield ("source", "handshake"), "only tcp has one; leave this out"
@@ -261,26 +241,26 @@ def _rdma(rdma: Rdma, *, handshake: bool) -> Iterator[Fault]:
             )
 
 
-def _beside_messages(traffic: Traffic) -> Iterator[Fault]:
+def _beside_messages(traffic: kinds.Traffic) -> Iterator[Fault]:
     """Fields that messages do not have."""
     for part in ("timing", "adapter"):
         if getattr(traffic, part) is not None:
             yield (part,), "is for connections that last; leave this out"
     if traffic.streams > 1:
         yield ("streams",), "each message has its own connection; leave this out"
-    listed = isinstance(traffic.source, FlowTable)
+    listed = isinstance(traffic.source, kinds.FlowTable)
     for side, given in (("from", traffic.from_), ("to", traffic.to)):
-        if given is not None and (listed or isinstance(traffic.pattern, Matrix)):
+        if given is not None and (listed or isinstance(traffic.pattern, kinds.Matrix)):
             yield (side,), "the file names senders and receivers; leave this out"
     if listed and traffic.pattern is not None:
         yield ("pattern",), "the file says who sends to whom; leave this out"
-    if isinstance(traffic.source, Collective | Program | Trace):
+    if isinstance(traffic.source, kinds.Collective | kinds.Program | kinds.Trace):
         for part in ("to", "pattern", "stop"):
             if getattr(traffic, part) is not None:
                 yield (part,), "ranks are the hosts in 'from', and send until they are done; leave this out"
 
 
-def _recovery(tcp: Tcp) -> Iterator[Fault]:
+def _recovery(tcp: kinds.Tcp) -> Iterator[Fault]:
     if tcp.loss_marking != "rack-tlp":
         return
     if not tcp.sack:

@@ -26,16 +26,7 @@ from pathlib import Path
 
 from weirlab.errors import InputError
 from weirlab.files import ordinary
-from weirlab.scenario.traffic.chains import (
-    Chain,
-    ChainError,
-    Operation,
-    collective,
-    is_cut,
-    least_bytes,
-    refuse_more_tasks,
-    waiting_for,
-)
+from weirlab.scenario.traffic import chains
 from weirlab.scenario.traffic.messages import Algorithms
 from weirlab.scenario.traffic.programs import Node, Program
 from weirlab.scenario.traffic.tables import MAX_BYTES
@@ -45,7 +36,7 @@ _LONGEST_US = 10**12
 """Longest computation: as long as one in GOAL, and far below what a time holds."""
 _METADATA, _SEND, _RECEIVE, _COLLECTIVE, _COMPUTATIONS = 1, 5, 6, 7, (2, 3, 4)
 """Types of nodes; those that load, store and compute are alike."""
-_OPERATIONS: Mapping[int, Operation] = {
+_OPERATIONS: Mapping[int, chains.Operation] = {
     0: "all-reduce",
     1: "reduce",
     2: "all-gather",
@@ -69,7 +60,7 @@ _WIDTHS = {1: 8, 5: 4}
 Value = int | bytes
 
 
-def chakra_in(pattern: Path, hosts: int, algorithms: Algorithms) -> Chain:
+def chakra_in(pattern: Path, hosts: int, algorithms: Algorithms) -> chains.Chain:
     """The tasks in files whose names have the rank for `*`: of as many ranks as there are hosts, or fewer.
 
     Raises InputError.
@@ -210,8 +201,8 @@ def _operate(name: str, group: Mapping[int, list[_Part]], program: Program, algo
                     raise _WrongError(f"needs {same}, as {program.named(first.node)} ({got})")
             where = first.node
             program.expanded += _expand([part.node for part in present], first.kind, first.size, algorithms)
-            refuse_more_tasks(program.expanded)
-        except (_WrongError, ChainError) as error:
+            chains.refuse_more_tasks(program.expanded)
+        except (_WrongError, chains.ChainError) as error:
             raise program.fault(where, str(error)) from None
 
 
@@ -223,17 +214,17 @@ def _expand(nodes: Sequence[Node], kind: int, size: int, algorithms: Algorithms)
         raise _WrongError(
             "is a collective operation of one rank: name its group in the files of the others, too"
         )
-    operation: Operation
+    operation: chains.Operation
     if kind == _BARRIER:
         operation = "all-reduce"
-        chain = collective(operation, "tree", ranks, least_bytes(operation, ranks))
+        chain = chains.collective(operation, "tree", ranks, chains.least_bytes(operation, ranks))
     elif kind in _OPERATIONS:
         operation = _OPERATIONS[kind]
         algorithm = algorithms.of(operation)
-        pieces = algorithms.pieces if is_cut(operation, algorithm) else 1
+        pieces = algorithms.pieces if chains.is_cut(operation, algorithm) else 1
         whole = size * ranks if operation in _PER_RANK else size
-        least = least_bytes(operation, ranks, pieces)
-        chain = collective(operation, algorithm, ranks, max(least, whole), pieces=pieces)
+        least = chains.least_bytes(operation, ranks, pieces)
+        chain = chains.collective(operation, algorithm, ranks, max(least, whole), pieces=pieces)
     else:
         known = ", ".join(dict.fromkeys(_OPERATIONS.values()))
         raise _WrongError(
@@ -246,7 +237,7 @@ def _expand(nodes: Sequence[Node], kind: int, size: int, algorithms: Algorithms)
             node.after.append(nodes[sender].started())
         else:
             node.peer, node.size = nodes[receiver].rank, data
-            for rank in waiting_for(operation, sender, receiver):
+            for rank in chains.waiting_for(operation, sender, receiver):
                 nodes[rank].after.append(node)
         tasks.append(node)
     return len(tasks)
