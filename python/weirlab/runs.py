@@ -137,20 +137,12 @@ def run(
 
     Args:
         scenario: A scenario, the file of one, or the name of a ready-made one.
-        seed: Of the first replicate. Default: that of the scenario, `run.seed`.
-        replicates: How often to run, each with the next seed. Default: 1.
-        threads: How many replicates to run at once. Default: one per CPU that this process may use.
-        progress: Informed about every 50 ms how much of how much is done.
-        judge: Given, after the first replicates, what all of them will need; may raise.
+        seed, replicates, threads, progress, judge: As of `weirlab.run`, which says what is raised, too.
         parts: Where rows of series go while runs go on, if there are many. Default: files that are removed
             with the run.
 
     Raises:
-        ScenarioError: The file is not legal.
-        InputError: It is a search, or a study; or the replicates do not fit into memory.
         RunInterrupted: Ctrl-C after some of the replicates; it holds these.
-        UnsupportedError: The simulator cannot honour a part of it.
-        RunFailed: Frames were lost or made out of nothing, or a quantity overflowed.
     """
     provenance = Provenance.now()
     if not isinstance(scenario, Scenario):

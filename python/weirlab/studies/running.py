@@ -57,15 +57,8 @@ def run_study(
         scenario: A scenario with a section `study`, or the file of one.
         directory: Where to keep it; an empty directory, or one of the same study, which is then continued, or
             extended by more replicates, levels or factors.
-        seed: Of the first replicate of every point. Default: that of the scenario.
-        replicates: Of every point. Default: those of the study.
         threads: How many processes of this machine to use. Default: one per CPU that this process may use.
-        on: Who works: see `weirlab.execution.opened`. Default: `threads` processes of this machine.
-        store: A path or URL of results that studies share. Default: one of its own in `directory`.
-        limits: What one run may need.
-        overrides: The changes of a command line, to be noted.
-        progress: Called with how much of how much is done.
-        judge: Called after a pilot with what a large study will need; may raise.
+        seed, replicates, on, store, limits, overrides, progress, judge: As of `weirlab.study`.
 
     Raises:
         ScenarioError, UnsupportedError: A point is not legal, or cannot be run. Nothing was run then.
