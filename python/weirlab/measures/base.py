@@ -173,7 +173,7 @@ class _Windowed(Measure):
     """What has to be recorded of that time."""
 
     window: Limits | None = None
-    """Time measured over; needs a record of that time: `flow` of traffic, `queue` of ports. Absent: the whole
+    """Time to measure; needs a record of that time: `flow` of traffic, `queue` of ports. Absent: the whole
     run."""
 
     def needs(self) -> Iterator[Need]:

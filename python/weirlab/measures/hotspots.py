@@ -23,7 +23,7 @@ class RelativeFairness(FlowMeasure):
     hotspot: Name
     """The hotspot, whose output and whose middle of the window count."""
     window: Limits | None = None
-    """Time measured over; needs a `flow` record by flow. Absent: the whole run."""
+    """Time to measure; needs a `flow` record by flow. Absent: the whole run."""
 
     def needs(self) -> Iterator[Need]:
         yield Hotspot(self.hotspot)

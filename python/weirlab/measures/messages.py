@@ -22,7 +22,7 @@ class _OfMessages(FlowMeasure):
     """A number about messages."""
 
     window: Limits | None = None
-    """Messages that come in this time count, its start included. Absent: all."""
+    """Time in which the counted messages arrive, its start included. Absent: all messages count."""
     sizes: SizeRange | None = None
     """Messages of these lengths count, both ends included. Absent: all."""
 

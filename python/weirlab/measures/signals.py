@@ -46,8 +46,7 @@ class PauseTime(PortMeasure):
 
     kind: Literal["pause-time"]
     take: Literal["total", "longest", "end"] = "total"
-    """All pauses together, mean over the ports; the longest single one; or the time at which the last one
-    ends."""
+    """The sum of all pauses, mean over the ports; the longest single pause; or the end of the last one."""
     class_: Natural | None = Field(None, alias="class")
     """The traffic class that flow control (PFC, or PAUSE) holds. Absent: ports as a whole."""
 

@@ -63,7 +63,7 @@ class Origin:
 
 
 class Scenario(Model):
-    """One experiment. Immutable; made by `load` or `loads`, which check all that no field can say alone."""
+    """One experiment. Immutable; made by `load` or `loads`, which check that all fields are consistent."""
 
     weirlab: Annotated[
         Literal[1],
@@ -81,24 +81,25 @@ class Scenario(Model):
     network: AnyNetwork | None = None
     """Nodes and links. Absent where the testbed has its own: hosts `sender` and `receiver`."""
     queues: Named[AnyQueue] = Named()
-    """What waits where; later rules replace earlier ones. Switch ports without a rule: drop-tail 150 kB, or
+    """Queues of ports; later rules replace earlier ones. Switch ports without a rule: drop-tail 150 kB, or
     without bound where the memory is shared or `buffers` names the switch; host ports: unlimited."""
     buffers: Named[Buffer] = Named()
     """How switches share their buffer among inputs, outputs and classes, and when they stop neighbours."""
     control: Control | None = None
     """Congestion control in the network."""
     adapters: Named[Adapter] = Named()
-    """How hosts queue; of several entries for one host the last counts. Absent: in order, without bound."""
+    """How hosts queue; for a host with several entries the last one counts. Absent: in order, without
+    bound."""
     traffic: Named[Traffic] = Named()
     """Who sends what to whom."""
     hotspots: Named[AnyHotspot] = Named()
-    """Outputs that are offered more than they serve, in addition to `traffic` or because of it."""
+    """Outputs that are offered more than they serve, by additional traffic or by that of `traffic`."""
     events: Named[AnyEvent] = Named()
     """Changes of links and queues during the run."""
     run: Run = Run()
     """How long, and the seed."""
     record: Named[AnyRecord] = Named()
-    """What to write down besides the totals."""
+    """What to record in addition to the totals."""
     measure: Named[AnyMeasure] = Named()
     """Numbers to take from the records."""
     search: Search | None = None

@@ -203,8 +203,8 @@ class Sim(Testbed):
     ip: Literal["ipv4", "ipv6"] = "ipv4"
     """What packets of such a path are: headers of IPv6 are 20 B longer."""
     window_factor: values.Number = 1.0
-    """What a connection over such a path gets of the window that it asks for. Systems round it up or down;
-    Linux 6.18 gives 1.05 to 1.23, and 1.2 from 64 KiB on."""
+    """Ratio of the window that a connection over such a path gets to the one it requests. Systems round it up
+    or down; Linux 6.18 gives 1.05 to 1.23, and 1.2 from 64 KiB on."""
 
     @property
     def on_path(self) -> bool:
@@ -295,7 +295,7 @@ class Trex(Testbed):
     ports: Annotated[tuple[values.Natural, ...], AfterValidator(_read_pairs)] = (0, 1)
     """Pairs of ports, those on the side of `sender` first; several pairs share the load."""
     force: values.Flag = False
-    """Whether to take the ports from whoever has them."""
+    """Whether to take ports that another client holds."""
     timeout: values.PositiveSpan = Span.from_s(3)
     """How long to wait for an answer of the server."""
     retries: values.Natural = 2
@@ -347,10 +347,10 @@ class Ssh(Testbed):
     config: File | None = None
     """A configuration file of ssh instead of the user's; relative to the scenario file."""
     port: values.PortNumber = 5201
-    """Of the iperf3 server."""
+    """Port of the iperf3 server."""
     listen: Literal["address", "everywhere"] = "address"
-    """Where that server takes connections: only at the address to which the traffic goes, where that is
-    numeric; or at every address of its host, as one behind address translation has to."""
+    """Where that server accepts connections: only at the address to which the traffic goes, if that is
+    numeric; or at every address of its host, which address translation requires."""
 
 
 class Iperf3(Testbed):

@@ -18,7 +18,7 @@ class Pause(Model):
     xoff: PositiveSize
     """Level above which the neighbours are asked to stop."""
     xon: PositiveSize
-    """Level below which they may resume, when all queues of the switch have fallen below it."""
+    """Neighbours may resume when all queues of the switch have fallen below this level."""
     frame_size: PositiveSize = Size(64)
     """Size of a PAUSE frame."""
     delay: Span = Span(0)
@@ -27,7 +27,7 @@ class Pause(Model):
     """How long neighbours stop, in units of 512 bit times of the link; at most 65535. Absent: until they are
     released."""
     refresh: PositiveSpan | None = None
-    """Time after which neighbours are asked again to stop while a queue stays too long. Absent: never."""
+    """Time after which the request to stop is repeated while a queue stays too long. Absent: never."""
 
 
 class Response(Model):
@@ -42,7 +42,7 @@ class Response(Model):
 
 
 class Control(Model):
-    """What the network does against congestion; at most one of BCN, QCN and DCQCN."""
+    """Congestion management in the network; at most one of BCN, QCN and DCQCN."""
 
     bcn: Bcn | None = None
     """Backward congestion notification."""
@@ -53,5 +53,5 @@ class Control(Model):
     pause: Named[Pause] = Named()
     """Rules of PAUSE, by name."""
     responses: Named[Response] = Named()
-    """How fast nodes act on control frames, by a name of your own. Absent: at once, or what `response` says
-    in the nodes of a graph."""
+    """How fast nodes act on control frames, by any name. Absent: at once, or by the `response` of the nodes
+    of a graph."""

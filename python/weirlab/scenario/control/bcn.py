@@ -77,7 +77,7 @@ class Severe(Model):
     above: Threshold
     """Queue from which congestion is severe (Qsc)."""
     action: Literal["none", "stop", "max"] = "none"
-    """`none`: Fb as ever; `stop`: BCN(0,0); `max`: BCN(MAX), the most negative Fb, -(1 + 2 w) q_eq."""
+    """`none`: Fb as usual; `stop`: BCN(0,0); `max`: BCN(MAX), the most negative Fb, -(1 + 2 w) q_eq."""
 
 
 class Drift(Model):

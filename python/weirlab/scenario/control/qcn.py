@@ -30,7 +30,8 @@ class Recovery(Model):
     fast_recovery: values.Count = 5
     """Number of the first stage of either in which the target grows: those before it are fast recovery."""
     hyper_after: values.Natural = 0
-    """So many stages later, by the one that is behind, it grows by `r_hai`."""
+    """Stages after `fast_recovery`, of the slower of timer and byte counter, from which on it grows by
+    `r_hai`."""
     r_ai: values.PositiveRate = Rate(5 * 10**6)
     """Step of the target in active increase."""
     r_hai: values.PositiveRate = Rate(50 * 10**6)
@@ -93,7 +94,7 @@ class QcnReactionPoint(LimiterQueue):
     recovery: Recovery = Recovery()
     """How rates grow."""
     new_limiter: Literal["any-feedback", "above-set-point"] = "any-feedback"
-    """Feedback that makes a limiter: any, or only that of a queue above its set point. A limiter that exists
+    """Feedback that creates a limiter: any, or only that of a queue above its set point. An existing limiter
     obeys any."""
 
 

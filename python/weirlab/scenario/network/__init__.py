@@ -100,7 +100,7 @@ class NodeGroup(Model):
     kind: Literal["host", "switch"]
     """`host`: sends and receives; `switch`: forwards."""
     count: Count | None = None
-    """How many. Absent: one node that bears the name of the group."""
+    """Number of nodes. Absent: one node with the name of the group."""
     latency: Span | None = None
     """Of a switch. Absent: `network.switch.latency`."""
     response: Span | None = None
@@ -129,9 +129,9 @@ class Graph(Model):
 
     kind: Literal["graph"]
     link: Link | None = None
-    """What links have unless their group says otherwise."""
+    """Default properties of links; a group can override them."""
     switch: Switch = Switch()
-    """What switches have unless their group says otherwise."""
+    """Default properties of switches; a group can override them."""
     nodes: Named[NodeGroup]
     """Groups of nodes by name."""
     links: Named[LinkGroup]
@@ -196,7 +196,7 @@ class Xgft(Model):
     routing: Literal["destination-hash", "flow-hash", "d-mod-k"] = "d-mod-k"
     """Which of several shortest paths a flow takes: by a hash of its destination, by a hash of sender and
     destination (per-flow ECMP), or by the digits of the destination's number, so that neighbouring
-    destinations take different ways (Zahavi et al. 2010)."""
+    destinations take different paths (Zahavi et al. 2010)."""
     link: Link
     """Every link."""
     switch: Switch = Switch()
@@ -210,7 +210,7 @@ class Path(Model):
     ends: tuple[Name, Name]
     """Names of the two hosts."""
     link: Link
-    """The way between them."""
+    """The link between them."""
 
 
 AnyNetwork = Annotated[Graph | Star | Dumbbell | FatTree | Xgft | Path, BY_KIND]
@@ -222,8 +222,8 @@ def shared_memory(network: AnyNetwork | None) -> SharedMemory | None:
 
 
 class InputOverrun(Model):
-    """Frames that are lost before a queue after it was full, as by a ring at an input of the switch that
-    overruns: an overflow starts a run of losses, and the counters of the port do not see them."""
+    """Frames lost before a queue after it was full, as when the receive ring of a switch input overruns: an
+    overflow starts a run of losses that the counters of the port do not see."""
 
     inputs: PortSelector = Field(examples=["left-0->left"])
     """The ports that lead to the inputs that lose frames; all together."""
@@ -238,11 +238,11 @@ class DropTail(Model):
 
     kind: Literal["drop-tail"]
     at: PortSelector
-    """Ports of which this is the queue. A later rule replaces an earlier one."""
+    """Ports that have this queue. A later rule replaces an earlier one."""
     limit: Limit = Field(examples=["150 kB", "300 frames", "unlimited"])
     """What may wait, the frame in transmission excluded."""
     marking: Marking | None = None
-    """ECN: marks on frames that wait, at ports of switches. Absent: none."""
+    """ECN marks on waiting frames, at ports of switches. Absent: none."""
     overrun: InputOverrun | None = None
     """Frames lost before the queue after it was full, at ports of switches. Absent: none."""
 

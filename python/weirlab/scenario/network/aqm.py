@@ -21,19 +21,19 @@ class Codel(Model):
     target: values.PositiveSpan = Span.from_s(0.005)
     """Acceptable standing wait."""
     interval: values.PositiveSpan = Span.from_s(0.1)
-    """For how long it may be exceeded; about the greatest round-trip time."""
+    """Time for which it may be exceeded; about the longest round-trip time."""
     ecn: values.Flag = False
     """Whether ECN-capable frames are marked instead of dropped."""
 
 
 class FqCodel(Model):
-    """FQ-CoDel: flows wait in queues of their own, which take turns, each under CoDel (RFC 8290)."""
+    """FQ-CoDel: each flow has its own queue under CoDel, and the queues take turns (RFC 8290)."""
 
     kind: Literal["fq-codel"]
     target: values.PositiveSpan = Span.from_s(0.005)
     """Acceptable standing wait in a queue."""
     interval: values.PositiveSpan = Span.from_s(0.1)
-    """For how long it may be exceeded; about the greatest round-trip time."""
+    """Time for which it may be exceeded; about the longest round-trip time."""
     ecn: values.Flag = True
     """Whether ECN-capable frames are marked instead of dropped."""
     queues: values.Count = 1024
@@ -69,14 +69,14 @@ class Red(Model):
     min: Size
     """Average below which nothing is dropped."""
     max: values.PositiveSize
-    """Average from which on everything is."""
+    """Average from which on every frame is dropped."""
     p_max: values.PositiveFraction = 0.1
     """Probability just below `max`."""
     averaging: values.PositiveFraction = 0.002
-    """Weight of what waits now in the average; 1: what waits now alone."""
+    """Weight of the current queue in the average; 1: the current queue only."""
     idle: Span = Span(0)
-    """Time of a frame on the line: while nothing waits, the average decays as if that many frames had found
-    an empty queue. 0 s: it is kept."""
+    """Transmission time of a small frame. While the queue is empty, the average decays as if frames at this
+    interval had found it empty. 0 s: no decay."""
     gentle: values.Flag = False
     """Whether the probability grows to 1 at twice `max`, instead of being 1 from `max` on."""
     ecn: values.Flag = False
@@ -94,8 +94,8 @@ class Marking(Model):
     p_max: values.PositiveFraction = 1.0
     """Probability just below the upper threshold."""
     when: Literal["arrival", "departure"] = "arrival"
-    """`arrival`: by the queue when the frame has joined it, itself included; `departure`: by the queue
-    left when its transmission starts, so that the mark does not wait with the frame."""
+    """`arrival`: by the queue that a frame joins, itself included; `departure`: by the queue that it leaves
+    behind when its transmission starts, so the mark is not delayed by the queue."""
 
 
 class Threshold(Marking):
@@ -105,7 +105,7 @@ class Threshold(Marking):
 
 
 class Wrr(Model):
-    """Weighted round-robin: the low-latency queue first, but for a share of the link."""
+    """Weighted round-robin: the low-latency queue first, except for a share of the link."""
 
     kind: Literal["wrr"]
     classic: values.PositiveFraction = 0.1
@@ -154,35 +154,35 @@ class Managed(Model):
     """A queue under active management."""
 
     at: PortSelector
-    """Ports of which this is the queue. A later rule replaces an earlier one."""
+    """Ports that have this queue. A later rule replaces an earlier one."""
     limit: values.Limit = Frames(1000)
     """What may wait, the frame in transmission excluded."""
 
 
 class CodelQueue(Codel, Managed):
-    """First in, first out under CoDel: while frames have waited too long all through an interval, one after
-    the other is dropped, ever faster (RFC 8289)."""
+    """First in, first out under CoDel: once all frames of an interval have waited too long, frames are
+    dropped at a growing rate (RFC 8289)."""
 
 
 class FqCodelQueue(FqCodel, Managed):
-    """FQ-CoDel: flows wait in queues of their own, which take turns, each under CoDel (RFC 8290)."""
+    """FQ-CoDel: each flow has its own queue under CoDel, and the queues take turns (RFC 8290)."""
 
     limit: values.Limit = Frames(10240)
-    """What may wait in all queues together; then the longest one loses frames."""
+    """Limit of all queues together; beyond it the longest one loses frames."""
 
 
 class PieQueue(Pie, Managed):
-    """First in, first out under PIE: what arrives is dropped with a probability that a controller sets by how
-    long frames wait (RFC 8033)."""
+    """First in, first out under PIE: arriving frames are dropped with a probability that a controller derives
+    from the waiting time (RFC 8033)."""
 
 
 class RedQueue(Red, Managed):
-    """First in, first out under RED: arriving frames are dropped at random, the more likely the longer the
-    queue was on average (Floyd and Jacobson 1993)."""
+    """First in, first out under RED: arriving frames are dropped at random, with a probability that grows
+    with the average queue (Floyd and Jacobson 1993)."""
 
 
 class ThresholdQueue(Threshold, Managed):
-    """First in, first out; ECN-capable frames are marked by what waits (RFC 8257)."""
+    """First in, first out; ECN-capable frames are marked by the queue length (RFC 8257)."""
 
 
 class DualPi2Queue(DualPi2, Managed):
@@ -202,15 +202,15 @@ class OfClass(Model):
     class_: values.Natural = Field(alias="class", examples=[3])
     """The traffic class, 0 to 7, whose frames wait here."""
     weight: values.Count | None = None
-    """Share of what classes without a weight leave, by deficit weighted round-robin. Absent: strict priority,
-    the highest class first."""
+    """Share of the capacity that classes without a weight leave, by deficit weighted round-robin. Absent:
+    strict priority, the highest class first."""
 
 
 class ManagedClass(OfClass):
     """A queue of a class under active management."""
 
     limit: values.Limit = Frames(1000)
-    """What may wait of the class, the frame in transmission excluded."""
+    """Limit of the queue of the class, without the frame in transmission."""
 
 
 class CodelClass(Codel, ManagedClass):

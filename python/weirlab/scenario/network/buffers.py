@@ -17,8 +17,8 @@ class Pool(Model):
     classes: tuple[Natural, ...] = Field(min_length=1, examples=[[3]])
     """The traffic classes, 0 to 7; a class is in one pool of a side at most."""
     alpha: Number | None = None
-    """What a queue may have of the pool: so many times what is free of it (dynamic threshold). Absent,
-    without `limit`: 1."""
+    """Share of a queue: this multiple of the free part of the pool (dynamic threshold). Absent, without
+    `limit`: 1."""
     limit: PositiveSize | None = None
     """The same as a fixed size, instead of `alpha`."""
     reserved: Size = Size(0)
@@ -26,27 +26,27 @@ class Pool(Model):
 
 
 class Lossless(Model):
-    """What keeps the frames of a class from being lost: its senders are asked to stop, in time."""
+    """Prevents losses in a class: its senders are asked to stop in time."""
 
     headroom: Size | None = None
-    """Room for what still comes over an input after its sender was asked to stop, for each class. Absent:
-    what the link needs by its rate, its delay, the longest frame and response times."""
+    """Room, per input and class, for frames that still arrive after the sender was asked to stop. Absent:
+    computed from the rate and delay of the link, the longest frame and response times."""
     xon_offset: Size = Size(3072)
     """A sender may resume when no headroom is used and its queue is this much below its share."""
 
 
 class IngressPool(Pool):
-    """A part of the buffer for frames by the input that they came over."""
+    """A part of the buffer for frames, by the input on which they arrived."""
 
     size: PositiveSize | None = None
-    """What its queues share. Absent, in one pool at most: what reserved parts, headroom and other pools
+    """Bytes that its queues share. Absent (in at most one pool): what reservations, headroom and other pools
     leave."""
     lossless: Lossless | None = Field(None, examples=[{}])
-    """Senders are asked to stop when a queue has used up its share. Absent: frames beyond it are dropped."""
+    """Senders are asked to stop when a queue has used up its share. Absent: further frames are dropped."""
 
 
 class EgressPool(Pool):
-    """A part of the buffer for frames by the output that they wait for."""
+    """A part of the buffer for frames, by the output for which they wait."""
 
     size: PositiveSize | None = None
     """What its queues share. Absent: the whole buffer."""
@@ -60,7 +60,7 @@ class FlowControl(Model):
     quanta: Natural = 65535
     """How long a neighbour stops, in units of 512 bit times of the link; 1 to 65535."""
     refresh: PositiveSpan | None = None
-    """Who has to stay stopped is asked again after this time. Absent: half of what a stop lasts."""
+    """Time after which a stop that is still needed is repeated. Absent: half the duration of a stop."""
     frame_size: PositiveSize = Size(64)
     """Size of these frames."""
     delay: Span = Span(0)
@@ -70,17 +70,18 @@ class FlowControl(Model):
 
 
 class Watchdog(Model):
-    """What a switch does about a class that a neighbour holds for too long at one of its ports."""
+    """What a switch does when a neighbour holds a class for too long at one of its ports."""
 
     detection: PositiveSpan = Span.from_s(0.2)
-    """A storm: for this time each poll found the class held, with requests to stop and none to resume."""
+    """A storm is detected if, for this time, each poll found the class held, with requests to stop and none
+    to resume."""
     restoration: PositiveSpan | None = Span.from_s(0.4)
     """A storm is over when no flow-control frame has come for this time."""
     poll: PositiveSpan = Span.from_s(0.2)
     """Time between two looks; at most `detection` and `restoration`."""
     action: Literal["drop", "forward", "alert"] = "drop"
-    """`drop`: frames of the class that wait or arrive are dropped; `forward`: they are sent in spite of the
-    neighbour; `alert`: the storm is reported."""
+    """`drop`: waiting and arriving frames of the class are dropped; `forward`: they are sent despite the
+    neighbour's requests; `alert`: the storm is only reported."""
 
 
 class Buffer(Model):
@@ -94,10 +95,10 @@ class Buffer(Model):
         Named(),
         examples=[{"lossless": {"classes": [3], "lossless": {}}, "lossy": {"classes": [0], "size": "1 MB"}}],
     )
-    """How it is shared by input and class. Absent: it is not; otherwise each
-    class of the traffic is in a pool."""
+    """How it is shared by input and class. If given, each class of the traffic is in a pool. Absent: it is
+    not shared."""
     egress: Named[EgressPool] = Field(Named(), examples=[{"lossy": {"classes": [0], "alpha": 1}}])
-    """How it is shared by output and class. What is in no pool has no limit there."""
+    """How it is shared by output and class. A class without a pool has no limit there."""
     flow_control: FlowControl = FlowControl()
     """How senders of lossless classes are asked to stop."""
     watchdog: Watchdog | None = Field(

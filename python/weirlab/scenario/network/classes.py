@@ -21,10 +21,10 @@ from weirlab.units import Frames, Size
 
 
 class Trim(Model):
-    """What becomes of packets of `rdma` that find no room: their payload is cut."""
+    """Cuts the payload of packets of `rdma` that find no room, instead of dropping them."""
 
     to: Natural
-    """Traffic class that what is left joins; its queue should be served first."""
+    """Traffic class of the remaining headers; its queue should be served first."""
     size: PositiveSize = Size(64)
     """What is left, with FCS, without preamble and gap."""
 
@@ -34,7 +34,7 @@ class DropTailClass(OfClass):
 
     kind: Literal["drop-tail"]
     limit: Limit = Field(examples=["150 kB", "300 frames", "unlimited"])
-    """What may wait of the class, the frame in transmission excluded."""
+    """Limit of the queue of the class, without the frame in transmission."""
     marking: Marking | None = None
     """ECN: marks on frames that wait. Absent: none."""
     trim: Trim | None = None
@@ -45,17 +45,17 @@ AnyClassQueue = Annotated[DropTailClass | AnyManagedClass, BY_KIND]
 
 
 class ClassQueues(Model):
-    """A queue for each traffic class, and a scheduler that says which sends next (IEEE 802.1Q)."""
+    """A queue for each traffic class, and a scheduler that chooses which sends next (IEEE 802.1Q)."""
 
     kind: Literal["classes"]
     at: PortSelector
-    """Ports of which these are the queues. A later rule replaces an earlier one."""
+    """Ports that have these queues. A later rule replaces an earlier one."""
     classes: Named[AnyClassQueue] = Field(
         min_length=1, examples=[{"urgent": {"class": 7, "kind": "drop-tail", "limit": "100 kB"}}]
     )
     """The queues, by a name of your own: one for each class of `traffic`."""
     order: Literal["class", "arrival"] = "class"
-    """`class`: by strict priority and weights; `arrival`: the frame that came first, whatever its class."""
+    """`class`: by strict priority and weights; `arrival`: in order of arrival, whatever the class."""
     quantum: PositiveSize = Size(1518)
     """What a class of weight 1 may send in its turn."""
 

@@ -23,7 +23,8 @@ class DelayStep(Model):
 
 
 class Delays(Model):
-    """A propagation delay that changes. A frame has that of the time at which it leaves the transmitter."""
+    """A propagation delay that changes. The delay of a frame is that at the time at which it leaves the
+    transmitter."""
 
     steps: tuple[DelayStep, ...] = ()
     """When it changes, and to what; the first step is at 0 s."""

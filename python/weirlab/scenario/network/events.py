@@ -28,8 +28,8 @@ class LinkDown(Happening):
     at: PortSelector
     """The links: `a->b` for that between a and b."""
     reroute: Span | None = None
-    """After which time switches know of it, and that the link is up again, and forward over the shortest ways
-    that are left. Absent: never."""
+    """Time after which switches know that the link is down, or up again, and forward over the remaining
+    shortest paths. Absent: never."""
 
 
 class RateChange(Happening):

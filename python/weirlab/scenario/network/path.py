@@ -48,7 +48,7 @@ class Reorder(Model):
 
 
 class CrossTraffic(Model):
-    """Frames of others that pass the same transmitter and go elsewhere."""
+    """Other frames that pass the same transmitter and then leave the path."""
 
     source: Annotated[Constant | Poisson | OnOff, BY_KIND]
     """When they come and how long they are; `rate`, not `load`."""
@@ -71,33 +71,32 @@ class Line(Model):
     """
 
     rate: PositiveRate | None = None
-    """Of the transmitter. Absent, and without `steps` and `trace`: transmission takes no time, and nothing
-    waits.
-    """
+    """Rate of the transmitter. Absent, and without `steps` and `trace`: transmission takes no time, and
+    nothing waits."""
     steps: tuple[RateStep, ...] = ()
     """A rate that changes; the first step is at 0 s. Instead of `rate`."""
     repeat: PositiveSpan | None = None
-    """After which time the steps start again. Absent: the last rate stays."""
+    """Time after which the steps start again. Absent: the last rate stays."""
     trace: File | None = None
     """A file of times in ms at which 1504 B can leave (Mahimahi's format), repeated forever; relative to the
     scenario file. Instead of `rate`.
     """
     trace_bin: PositiveSpan = Span.from_s(0.02)
-    """Over which time the rate of a trace is taken."""
+    """Time over which the rate of a trace is computed."""
     lanes: Count = 1
     """Transmitters of this rate side by side, each with its queue; a flow stays with one."""
     buffer: Limit = Field(default="unlimited", examples=["60 kB", "100 frames", "unlimited"])
-    """What may wait before a transmitter, the frame in transmission excluded."""
+    """Limit of the queue of a transmitter, without the frame in transmission."""
     queue: AnyAqm | None = None
-    """What drops or marks before the buffer is full. Absent: nothing, the queue is drop-tail."""
+    """Management that drops or marks before the buffer is full. Absent: none (drop-tail)."""
     framing: Size = Size(0)
     """What a packet occupies beyond its IP length; 38 B for Ethernet with preamble and gap."""
     delay: Span = Span(0)
     """Propagation delay."""
     delays: Delays | None = None
-    """One that changes, instead of `delay`."""
+    """A propagation delay that changes, instead of `delay`."""
     jitter: Jitter | None = None
-    """What is added to it at random."""
+    """Random addition to the delay."""
     loss: Fraction = 0.0
     """Share of the frames that are lost independently, before the queue."""
     bursts: LossBursts | None = None

@@ -12,27 +12,27 @@ from weirlab.units import Span
 
 
 class MemoryPause(Model):
-    """PAUSE by what waits in a shared memory.
+    """PAUSE by the occupancy of a shared memory.
 
     Absent watermarks follow from the size: Th = M - N (RTT R + Lmax) and Tl = Th / 2, for N ports of the line
     rate R and frames of `frame_size`. In scope `input` each of the N inputs has its own share of both.
     """
 
     scope: Literal["switch", "input"] = "switch"
-    """`switch`: all that waits counts, and all neighbours are paused; between switches it can lock up.
-    `input`: what came from one neighbour counts, and that neighbour is paused."""
+    """`switch`: all waiting frames count, and all neighbours are paused; between switches this can lock up.
+    `input`: frames from one neighbour count, and that neighbour is paused."""
     xoff: Threshold | None = None
     """Level above which neighbours are asked to stop. Absent: see above."""
     xon: Threshold | None = None
-    """Level down to which they stay stopped. Absent: half of `xoff`."""
+    """Level at which they may resume. Absent: half of `xoff`."""
     round_trip: Span = Span(0)
-    """RTT of the formula: from the decision to stop until nothing more comes."""
+    """RTT of the formula: from the decision to stop until no more frames arrive."""
     delay: Span = Span(0)
     """Time from the change of the level until the PAUSE frame leaves."""
     quanta: Natural | None = None
     """How long neighbours stop, in units of 512 bit times; at most 65535. Absent: until they are released."""
     refresh: PositiveSpan | None = None
-    """Time after which they are asked again while the level stays above. Absent: never."""
+    """Time after which the stop is repeated while the level stays above `xon`. Absent: never."""
 
 
 class SharedMemory(Model):
@@ -40,13 +40,14 @@ class SharedMemory(Model):
 
     kind: Literal["shared"]
     size: Threshold
-    """All that may wait in the switch."""
+    """Capacity of the memory."""
     frame_size: PositiveSize | None = None
     """Size of the frames in which levels are given, and Lmax of the formula for watermarks."""
     alpha: Number | None = None
-    """Dynamic threshold: a queue may grow to so many times what is free. Absent: as far as there is room."""
+    """Dynamic threshold: a queue may grow to this multiple of the free memory. Absent: as far as there is
+    room."""
     pause: MemoryPause | None = Field(None, examples=[{"scope": "switch"}])
-    """PAUSE by what waits in it. Absent: none."""
+    """PAUSE by the occupancy of the memory. Absent: none."""
 
 
 AnyMemory = Annotated[SharedMemory, BY_KIND]
@@ -62,7 +63,7 @@ class EgressBuffer(Model):
 
 
 class Adapter(Model):
-    """How hosts queue what they send, and what they receive."""
+    """How hosts queue frames that they send and receive."""
 
     at: Selector
     """The hosts."""

@@ -42,7 +42,7 @@ class Run(Model):
     """`event`: any network and any traffic; `slotted`: all frames of one size, in steps of their transmission
     time, many times faster; for stars and fat trees."""
     flows: Flag = True
-    """Whether totals of each flow are kept; without them a run of thousands of hosts is smaller.
+    """Whether totals of each flow are kept; without them a run of thousands of hosts needs less memory.
     Measures of flows, studies, searches and campaigns need them."""
 
 
@@ -86,9 +86,9 @@ class TrialPlan(Model):
     duration: PositiveSpan | None = None
     """Of a final trial. Absent: that of the goals' presets."""
     warm_up: Span = Span(0)
-    """Traffic at the greatest load before the first trial; its result decides nothing."""
+    """Traffic at the highest load before the first trial; its result does not count."""
     settle: Span = Span.from_s(0.5)
-    """Wait after the last frame, so that all that is under way arrives and counts."""
+    """Wait after the last frame, so that frames in transit arrive and count."""
     unsent: Literal["excluded", "lost"] = "excluded"
     """Frames that the tester failed to send: `excluded` from the loss ratio, or `lost` (RFC 9971)."""
 
@@ -123,7 +123,8 @@ class Binary(_Choosing):
 
     kind: Literal["binary"]
     threshold: PositiveFrameRate | None = None
-    """Ends when two loads in a row differ by less, whatever the goals' width. Absent: their width rules."""
+    """The search ends when two consecutive loads differ by less, whatever the goals' width. Absent: their
+    width decides."""
 
 
 class Mdr(_Choosing):
@@ -131,7 +132,7 @@ class Mdr(_Choosing):
 
     kind: Literal["mdr"]
     initial_duration: PositiveSpan | None = None
-    """Of the first trials. Absent: 1 s, or the final duration where that is less."""
+    """Duration of the first trials. Absent: 1 s, or the final duration if that is shorter."""
     intermediate_phases: Natural = 2
     """Phases between the first and the final trial duration."""
     phase_timeout: PositiveSpan = Span.from_s(600)
@@ -145,7 +146,7 @@ class Mlr(_Choosing):
 
     kind: Literal["mlr"]
     initial_duration: PositiveSpan | None = None
-    """Of the shortest trials. Absent: 1 s, or the final duration where that is less."""
+    """Duration of the shortest trials. Absent: 1 s, or the final duration if that is shorter."""
     preceding_targets: Natural = 2
     """Coarser targets, with shorter trials, before each goal."""
     effective: Literal["trial", "with-waits"] = "trial"
@@ -159,7 +160,7 @@ class Weir(_Choosing):
 
     kind: Literal["weir"]
     initial_duration: PositiveSpan | None = None
-    """Of the shortest trials. Absent: 1 s, or the final duration where that is less."""
+    """Duration of the shortest trials. Absent: 1 s, or the final duration if that is shorter."""
     early_stop: Flag = True
     """Stop a trial as soon as more is lost than the goal allows."""
     guard: Flag = True
@@ -193,9 +194,8 @@ class Search(Model):
     algorithm: AnyAlgorithm = Weir(kind="weir")
     """What chooses the loads."""
     strict: Flag = False
-    """The search of RFC 9971 without a deviation, to be reported as such: trials run to their end, unsent
-    frames are lost, no bound is tested beyond what it needs. With a goal `rfc2544` each trial is followed by
-    the waits of RFC 2544."""
+    """A search that conforms to RFC 9971: trials run to their end, unsent frames count as lost, and bounds
+    get no additional tests. With a goal `rfc2544` each trial is followed by the waits of RFC 2544."""
     timeout: PositiveSpan | None = None
     """Longest time of all trials together. Absent: twice that of a binary search for each goal."""
 
@@ -286,24 +286,25 @@ class Study(Model):
     """Repetitions of the scenario over combinations of factor levels."""
 
     replicates: Count = 1
-    """Runs of each combination, with seeds one after the other; with `until` the least number."""
+    """Runs of each combination, with consecutive seeds; with `until` the minimum."""
     until: Until | None = None
-    """More replicates of a point, as long as its intervals are wider than asked. Absent: `replicates`."""
+    """Further replicates of a point while its intervals are wider than requested. Absent: none beyond
+    `replicates`."""
     compare: Compare | None = None
     """Differences between the levels of a factor, seed by seed. Absent: none."""
     halving: Halving | None = None
-    """Which points are best, by few runs of all and more of those that did well. Absent: all have the same
-    runs."""
+    """Finds the best points by a few runs of all and more runs of the better ones. Absent: all have the same
+    number of runs."""
     factors: Annotated[Named[tuple[Level, ...]], Factors()] = Named()
     """Levels by path, or by a name of your own where each level is a set of assignments."""
     exclude: tuple[Annotated[Named[tuple[str, ...]], _Excluded()], ...] = ()
-    """Combinations that are left out: those that have one of the levels named of each factor named."""
+    """Combinations to leave out: those with one of the named levels for every named factor."""
     where: Annotated[tuple[str, ...], BeforeValidator(_one_or_several), _TEXTS] = ()
     """Conditions that every point fulfils, such as `limit >= 15 kB or load < 90 %`; one, or a list."""
     design: AnyDesign | None = None
     """Points in a space of parameters, for each combination of the factors. Absent: these alone."""
     impossible: Literal["refuse", "list"] = "refuse"
-    """Combinations of factors that cannot be: the study is refused, or they are listed with the reason."""
+    """Infeasible combinations of factors: the study is refused, or they are listed with the reason."""
 
     @property
     def contest(self) -> Halving | Optimise | None:

@@ -41,13 +41,14 @@ class Contest(Model):
     best: Literal["lowest", "highest"] = "lowest"
     """Which values are good."""
     at_most: Named[AnyBound] = Named()
-    """What the means of other measures may be, by name. Points that keep this come before all others."""
+    """Upper limits for the means of other measures, by name. Points within the limits rank before all
+    others."""
     at_least: Named[AnyBound] = Named()
     """The same from below."""
     finalists: Count = 3
     """Points that are left at the end, and judged by new seeds."""
     verdict: Count = 20
-    """Replicates of each finalist, with seeds of their own; two at least."""
+    """Replicates of each finalist, with separate seeds; at least two."""
 
     @property
     def sign(self) -> float:
@@ -79,13 +80,13 @@ class Rung:
 
 
 class Halving(Contest):
-    """Few runs of all points, more of those that did well, until the finalists are left."""
+    """A few runs of all points and more of the better ones, until only the finalists are left."""
 
     keep: Fraction = 0.5
-    """Share of the points that stays from stage to stage; the runs of each grow by its inverse."""
+    """Share of the points that remains from stage to stage; the runs of each grow by its inverse."""
     duration: PositiveSpan | None = None
-    """Of the runs of the first stage. They grow to `run.duration`, and only then the replicates. Absent: all
-    runs are whole."""
+    """Duration of the runs of the first stage. It grows to `run.duration`, and only then the number of
+    replicates. Absent: all runs have the full duration."""
     apart: tuple[str, ...] = ()
     """Factors, for each combination of whose levels there is a separate contest."""
 

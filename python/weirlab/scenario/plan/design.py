@@ -118,7 +118,7 @@ class _Design(Model):
     parameters: Annotated[Named[ParameterRange], _Parameters()]
     """Ranges by the dotted path of the parameter."""
     seed: Natural = 1
-    """Where the chance of the design comes from; that of the runs is `run.seed`."""
+    """Seed of the design; that of the runs is `run.seed`."""
 
 
 class LatinHypercube(_Design):
@@ -152,14 +152,14 @@ class Optimise(_Design, Contest):
     parameters: Annotated[Named[ParameterRange], _Parameters()] = Named()
     """Ranges by the dotted path of the parameter."""
     choices: Annotated[Named[tuple[Level, ...]], Factors()] = Named()
-    """What has no range, written like factors. A list of three numbers or more has their order, other levels
-    have none."""
+    """Parameters without a range, written like factors. A list of three numbers or more is ordered; other
+    levels are not."""
     generations: Count = 20
-    """How often new points are chosen by the results of those before; 999 at most."""
+    """How often new points are chosen by earlier results; at most 999."""
     population: Count | None = None
     """Points of a generation. Absent: 4 + 3 ln(parameters and choices)."""
     most: Count | None = None
-    """Replicates of a point while its generation cannot be ranked. Absent: `study.replicates`."""
+    """Most replicates of a point while its generation cannot be ranked. Absent: `study.replicates`."""
 
     @property
     def size(self) -> int:

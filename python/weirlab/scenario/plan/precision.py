@@ -127,13 +127,15 @@ AnyBound = Annotated[
 
 
 class Until(Model):
-    """How far the replicates of a point go beyond `replicates`: until half the width of each 95 % interval
-    named is at most what is asked."""
+    """Further replicates of each point, until half the width of each named 95 % interval is at most the given
+    value."""
 
     half_widths: Named[AnyHalfWidth] = Named()
-    """Of the means of measures, by name: `5 %` of the mean, or a value in the unit of the measure."""
+    """Half widths for the means of measures, by name: `5 %` of the mean, or a value in the unit of the
+    measure."""
     differences: Named[AnyHalfWidth] = Named()
-    """The same of the differences from the baseline of `compare`; `5 %` is a share of the baseline's mean."""
+    """Half widths for the differences from the baseline of `compare`; `5 %` is a share of the baseline's
+    mean."""
     most: Count
     """Most replicates of a point."""
 

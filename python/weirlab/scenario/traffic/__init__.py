@@ -88,13 +88,13 @@ class Departing(Model):
     rate: values.AnyRate | None = None
     """Frames/s, or bit/s of the named size (frames, or payload). Either `load` or `rate`."""
     frame_size: values.PositiveSize | None = None
-    """Of all frames, with FCS, without preamble and gap. One of `frame_size`, `mix` and `payload`."""
+    """Size of all frames, with FCS, without preamble and gap. One of `frame_size`, `mix` and `payload`."""
     mix: Mix | None = None
     """Frame sizes with their weights, or `imix`: 64 B, 570 B and 1518 B as 28 : 16 : 4."""
     payload: Size | None = None
-    """Of each UDP datagram; the frame is 46 B longer, and at least 64 B."""
+    """Payload of each UDP datagram; the frame is 46 B longer, and at least 64 B."""
     stream: SplitMix64 | None = None
-    """Where chance comes from. Absent: a stream of the run's seed named after the traffic and the sender."""
+    """Source of random numbers. Absent: a stream of the run's seed named after the traffic and the sender."""
 
 
 class Constant(Departing):
@@ -259,12 +259,12 @@ class Tcp(Model):
     """While losses are repaired: `halving` (RFC 6675), `prr` (RFC 6937), `prr-9937` (RFC 9937) or
     `rate-halving` (old Linux). Absent: `prr-9937` with `rack-tlp`, else `prr`."""
     loss_marking: Literal["count", "fack", "rack-tlp"] | None = None
-    """Lost is what has three or more that arrived behind it (`count`), lies three before the last
-    that arrived (`fack`), or is late when something sent after it has arrived, with probes of the tail
-    and D-SACK (`rack-tlp`, RFC 8985; Linux today). Absent: `fack` with `rate-halving`, else `count`."""
+    """A segment is lost if three or more segments after it have arrived (`count`), if it is three before the
+    last one that arrived (`fack`), or if it is late when something sent after it has arrived, with tail loss
+    probes and D-SACK (`rack-tlp`, RFC 8985; Linux today). Absent: `fack` with `rate-halving`, else
+    `count`."""
     lost_retransmissions: Literal["detect", "timeout"] | None = None
-    """What finds a retransmission that is lost again. Absent: `timeout` with
-    `rate-halving`, else `detect`."""
+    """How a lost retransmission is detected. Absent: `timeout` with `rate-halving`, else `detect`."""
     segment: values.PositiveSize = Size(1448)
     """Payload of a full segment."""
     initial_window: values.Count = 10
@@ -274,7 +274,7 @@ class Tcp(Model):
     window_scaling: values.Flag = True
     """Whether windows above 65 535 B can be advertised."""
     send_buffer: values.PositiveSize | None = None
-    """What a bulk sender holds ready, and still sends after its end. Absent: nothing."""
+    """Data that a bulk sender holds ready, and still sends after its end. Absent: none."""
     sack: values.Flag = True
     """Whether the receiver reports what arrived out of order."""
     timestamps: values.Flag = True
@@ -284,9 +284,9 @@ class Tcp(Model):
     (`classic`, RFC 3168, or true), by the state of each run of packets (`dctcp`, RFC 8257), by counters
     (`accurate`, RFC 9768). Absent: `dctcp` with DCTCP, `accurate` with Prague, else `none`."""
     receiver_ecn: Ecn | None = None
-    """What the receiver can do of it; the ends agree on what both can. Absent: the same."""
+    """What the receiver supports; the ends agree on what both support. Absent: the same."""
     accecn_option: values.Flag = True
-    """Whether a receiver that counts also reports bytes in an option, too, which costs 8 B."""
+    """Whether a receiver that counts marks also reports bytes in an option, which takes 8 B."""
     delayed_ack: values.Count = 2
     """Segments per acknowledgement."""
     delayed_ack_timeout: values.PositiveSpan = Span(40 * 10**9)
@@ -331,7 +331,7 @@ class Uniform(Model):
 
     kind: Literal["uniform"]
     own: values.Flag = False
-    """Whether a sender that is among the receivers may draw itself."""
+    """Whether a sender that is also a receiver may choose itself."""
 
 
 def _read_flow(value: object) -> object:
@@ -377,10 +377,10 @@ class HostAdapter(Model):
     """The network adapters of the hosts of a connection."""
 
     queue: Frames | None = None
-    """What waits in the sender's: while that is full, nothing is given to it. Absent: any amount."""
+    """Limit of the queue of the sender's adapter; while it is full, nothing is added. Absent: unlimited."""
     coalescing: values.PositiveSpan | None = None
-    """For how long the adapter of the receiver gathers frames, from the first one on, before it interrupts.
-    Absent: it does not."""
+    """Time for which the receiver's adapter gathers frames, from the first one on, before it interrupts.
+    Absent: it does not gather."""
 
 
 class Traffic(Model):
@@ -397,8 +397,8 @@ class Traffic(Model):
     transport: AnyTransport = Raw(kind="raw")
     """What carries them."""
     class_: values.Natural = Field(0, alias="class")
-    """Traffic class of the frames, 0 to 7, those that come back to the senders included: which queue they
-    join where a port has `kind: classes`."""
+    """Traffic class of the frames, 0 to 7, including those that return to the senders. It selects the queue
+    at ports with `kind: classes`."""
     start: Span = Span(0)
     """Nothing is sent before."""
     stop: Span | None = None
@@ -408,4 +408,4 @@ class Traffic(Model):
     timing: Timing | None = None
     """Faults of the timers that hold the packets of a paced sender back. Absent: none."""
     adapter: HostAdapter | None = None
-    """Of the hosts of tcp connections and estimators. Absent: ideal."""
+    """Network adapter of the hosts of TCP connections and estimators. Absent: ideal."""

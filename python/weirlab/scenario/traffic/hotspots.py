@@ -18,14 +18,15 @@ class Hotspot(Model):
     at: Name = Field(examples=["host-0"])
     """The host whose port of its switch is hot."""
     severity: Number | None = None
-    """HSV: all that is offered to the hot output, over what it serves. Either this or what gives it."""
+    """HSV: the load offered to the hot output, divided by what it serves. Either this or the fields that
+    determine it."""
     degree: PositiveFraction | None = None
-    """HSD: the part of all hosts that make the hotspot; the first ones, in the order of the network. Either
+    """HSD: the share of hosts that create the hotspot; the first ones, in the order of the network. Either
     this or a list."""
     window: Window | None = None
     """From when until when. Absent: the whole run."""
     called: SeverityClass | None = None
-    """What the source of the scenario calls it; a note appears if its own classes say otherwise."""
+    """What the source of the scenario calls it; a note appears if that contradicts its own classes."""
 
 
 class OutputGenerated(Hotspot):

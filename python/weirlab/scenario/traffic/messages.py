@@ -21,7 +21,7 @@ class PerFlow(Model):
 
     kind: Literal["flow"]
     weighted: Flag = False
-    """Whether ports are chosen in proportion to their line rates; otherwise all alike."""
+    """Whether ports are chosen in proportion to their line rates; otherwise with equal probability."""
 
 
 class PerFrame(Model):
@@ -29,11 +29,11 @@ class PerFrame(Model):
 
     kind: Literal["random"]
     weighted: Flag = False
-    """Whether ports are chosen in proportion to their line rates; otherwise all alike."""
+    """Whether ports are chosen in proportion to their line rates; otherwise with equal probability."""
 
 
 class RoundRobin(Model):
-    """Each frame by the next port, per node and set of equal ways."""
+    """Each frame by the next port, for each node and set of equal paths."""
 
     kind: Literal["round-robin"]
 
@@ -49,9 +49,9 @@ class Flowlets(Model):
 
     kind: Literal["flowlets"]
     gap: PositiveSpan
-    """Time without a frame of the connection after which the next may take another way."""
+    """Time without a frame of the connection after which the next one may take another path."""
     weighted: Flag = False
-    """Whether ports are chosen in proportion to their line rates; otherwise all alike."""
+    """Whether ports are chosen in proportion to their line rates; otherwise with equal probability."""
 
 
 AnyBalancing = Annotated[PerFlow | PerFrame | RoundRobin | LeastQueue | Flowlets, BY_KIND]
@@ -125,28 +125,28 @@ AnyGaps = Annotated[PoissonGaps | EqualGaps | LognormalGaps | BurstyGaps, BY_KIN
 
 
 class Packet(Model):
-    """Frames of a message that no connection carries."""
+    """Frames of a message without a TCP connection."""
 
     payload: PositiveSize = Size(1000)
     """Data of a full frame."""
     headers: Size = Size(48)
-    """What each frame has beyond its data, with FCS, without preamble and gap."""
+    """Bytes of each frame beyond its data, with FCS, without preamble and gap."""
 
 
 class Carried(Model):
     """What all messages share: how they are carried, and what is kept of them."""
 
     handshake: Flag = False
-    """Whether each message opens a connection first. Otherwise its connection is there already, with the
-    window of a new one, and knows the round-trip time of the empty network."""
+    """Whether each message opens a connection first. Otherwise its connection is already open, has the window
+    of a new one, and knows the round-trip time of the empty network."""
     balancing: AnyBalancing = PerFlow(kind="flow")
-    """How nodes choose among equal shortest ways for frames of these messages, and for what comes back; with
-    tcp and rdma. Raw frames take the way of their sender and receiver, as those of other sources."""
+    """How nodes choose among equal shortest paths for frames of these messages and for frames that return;
+    with tcp and rdma. Raw frames take the path of their sender and receiver, like those of other sources."""
     packet: Packet = Packet()
-    """How messages are cut into frames that no connection of tcp carries."""
+    """How messages without TCP are divided into frames."""
     rows: Count = 1_000_000
-    """Most rows of `messages` in a replicate; of more messages every second, every fourth, ... is kept. All
-    are counted."""
+    """Most rows of `messages` in a replicate. If there are more messages, only every second, every fourth,
+    ... has a row; all are counted."""
 
 
 class Messages(Carried):
@@ -157,7 +157,7 @@ class Messages(Carried):
     """How long messages are."""
     load: Fraction | None = None
     """Data of the messages, as a share of the sender's line rate; with `groups` of the sum of the line rates
-    of all hosts in `from`. Headers, acknowledgements and what is sent again come on top. Either `load` or
+    of all hosts in `from`. Headers, acknowledgements and retransmissions are added to it. Either `load` or
     `every`."""
     every: PositiveSpan | None = None
     """Mean time between the messages of a sender; with `groups` between the events. Either `load` or
@@ -172,21 +172,22 @@ class Collective(Carried):
 
     kind: Literal["collective"]
     operation: Operation
-    """What is done. The root of broadcast, reduce, gather and scatter is the first host in `from`."""
+    """The operation. The root of broadcast, reduce, gather and scatter is the first host in `from`."""
     algorithm: Algorithm | None = None
     """How. `ring`, `halving-doubling` (2, 4, 8, ... ranks) and, of all-reduce, `tree` (two binary trees);
     of all-to-all `rounds` (to the i-th next rank in round i) and `direct` (all at once); of broadcast and
     reduce `binomial` (a tree) and `ring` (from rank to rank); of gather and scatter `binomial` and `direct`.
     Absent: `ring`, `rounds`, or `binomial`."""
     size: PositiveSize
-    """The whole array: of all-reduce, all-to-all, broadcast and reduce what a rank has, of the others what
-    all have together."""
+    """Size of the array: for all-reduce, all-to-all, broadcast and reduce the data of one rank, for the
+    others the data of all ranks together."""
     iterations: Count = 1
     """How often."""
     compute: Span = Span(0)
     """Time for which each rank computes before it takes part."""
     pieces: Count = 1
-    """Parts that pass a `tree`, or the `ring` of broadcast and reduce, one behind the other."""
+    """Number of parts that pass through a `tree`, or the `ring` of broadcast and reduce, one after the
+    other."""
 
 
 class Program(Carried):
@@ -243,7 +244,7 @@ class Trace(Carried):
     """The traces of all ranks, with `*` for the rank in the name: `job.*.et` for `job.0.et`, `job.1.et`, ...
     Relative to the scenario file."""
     algorithms: Algorithms = Algorithms()
-    """How collective operations are done, which a trace leaves to the library."""
+    """Algorithms of collective operations, which a trace leaves to the library."""
 
 
 class FlowTable(Carried):
@@ -262,9 +263,9 @@ class Groups(Model):
 
     kind: Literal["groups"]
     senders: Count
-    """How many of the senders send to each receiver: different ones, drawn for each event; none to itself."""
+    """Number of senders per receiver, drawn without repetition for each event; none sends to itself."""
     receivers: Count = 1
-    """How many of the receivers receive: different ones, drawn for each event."""
+    """Number of receivers, drawn without repetition for each event."""
 
 
 class Local(Model):
@@ -281,5 +282,5 @@ class Matrix(Model):
     kind: Literal["matrix"]
     file: File
     """CSV: the first line names receivers from its second column on; each further line a sender, and the
-    weights of its receivers. `load` is that of the sender with the greatest sum of weights, others have less
+    weights of its receivers. `load` is that of the sender with the largest sum of weights; others have less
     in proportion. Relative to the scenario file."""

@@ -37,7 +37,7 @@ class Pathload(Probing):
     most_rate: PositiveRate | None = None
     """The greatest rate tried. Absent: the line rate."""
     batch: Span = Span(7 * 10**6)
-    """Packets that arrive closer than that were held by the receiver: only the last one counts."""
+    """Packets that arrive closer together were held by the receiver: only the last one counts."""
     stamps: Span = Span(10**6)
     """Unit of the stamps: delays that differ by less are the same."""
 
@@ -50,7 +50,7 @@ class PbProbe(Probing):
     bulks: Count = 200
     """Of a measurement, at most."""
     stable: Count = 40
-    """A measurement ends when the least delay has not changed for so many bulks."""
+    """A measurement ends when the minimum delay has not changed for this many bulks."""
     dispersion: PositiveSpan = Span(10**9)
     """Bulks grow until they last so long."""
     share: PositiveFraction = 0.05

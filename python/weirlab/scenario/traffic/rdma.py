@@ -13,25 +13,25 @@ from weirlab.units import Size, Span
 
 
 class GoBackZero(Model):
-    """The whole message: the receiver drops what it has (the first RoCE adapters)."""
+    """Resends the whole message: the receiver drops what it has (the first RoCE adapters)."""
 
     kind: Literal["go-back-0"]
 
 
 class GoBackN(Model):
-    """From the first packet on that is missing: the receiver drops what is not next (RoCE)."""
+    """Resends from the first missing packet on: the receiver drops packets out of order (RoCE)."""
 
     kind: Literal["go-back-n"]
 
 
 class ByTimeout(Model):
-    """Nothing but `timeout` and headers that arrive without their payload."""
+    """Only by `timeout`, and by headers that arrive without their payload."""
 
     kind: Literal["timeout"]
 
 
 class Overtaken(Model):
-    """A packet is lost when one has arrived that was sent so many behind it, too."""
+    """A packet is also lost when one that was sent this many places after it has arrived."""
 
     kind: Literal["overtaken"]
     packets: Count = 3
@@ -39,8 +39,8 @@ class Overtaken(Model):
 
 
 class Sleek(Model):
-    """Packets are lost, too, when many have arrived behind the first of them, or when a probe that left
-    after a silence is answered soon (Ultra Ethernet without trimming)."""
+    """Packets are also lost when many later ones have arrived, or when a probe after a silence is answered
+    quickly (Ultra Ethernet without trimming)."""
 
     kind: Literal["sleek"]
     factor: Number = 1.5
@@ -50,11 +50,11 @@ class Sleek(Model):
     most: Number = 1.5
     """At most so many, as a multiple of what the empty path holds."""
     target: Number = 1
-    """A probe was answered soon with less delay than this, as a multiple of the round-trip time of the empty
+    """A probe was answered quickly if its delay is below this multiple of the round-trip time of the empty
     path."""
     probe_after: Number = 3
-    """A probe leaves so many round trips after the last answer; once all has been sent, after one and the
-    target."""
+    """Round trips after the last answer until a probe leaves; once everything has been sent, one round trip
+    and the target."""
     probe_again: Number = 5
     """The next one so many round trips after a probe."""
 
@@ -63,7 +63,7 @@ AnyDetection = Annotated[ByTimeout | Overtaken | Sleek, BY_KIND]
 
 
 class Selective(Model):
-    """What is missing: the receiver keeps what comes out of order (IRN, Ultra Ethernet)."""
+    """Resends only missing packets: the receiver keeps packets out of order (IRN, Ultra Ethernet)."""
 
     kind: Literal["selective"]
     detection: AnyDetection = ByTimeout(kind="timeout")
@@ -74,42 +74,42 @@ AnyRecovery = Annotated[GoBackN | GoBackZero | Selective, BY_KIND]
 
 
 class PathValues(Model):
-    """A value in each packet that switches hash, with `balancing: flow`."""
+    """A value in each packet that switches include in their hash, with `balancing: flow`."""
 
     rule: Literal["oblivious", "bitmap", "reps", "mixed"] = "mixed"
-    """`oblivious`: one after the other, in changing order; `bitmap`: the same, but values whose packets
-    were marked, cut or lost are left out for some rounds; `reps`: values again whose packets came without a
-    mark, else any; `mixed`: such values, else as `bitmap`."""
+    """`oblivious`: one after the other, in changing order; `bitmap`: the same, but values whose packets were
+    marked, cut or lost are skipped for some rounds; `reps`: values whose packets returned without a mark,
+    otherwise any; `mixed`: such values, otherwise as `bitmap`."""
     values: Count = 64
     """How many there are, a power of two."""
 
 
 class ReceiverCredit(Model):
-    """The receiver says how much may be sent (RCCC of Ultra Ethernet, EQDS, NDP)."""
+    """Credit by which the receiver controls how much may be sent (RCCC of Ultra Ethernet, EQDS, NDP)."""
 
     initial: Number = 1.5
-    """What a sender may send without, as a multiple of what the empty path holds."""
+    """Data that a sender may send without credit, as a multiple of the BDP of the empty path."""
     revokes: Flag = True
-    """Whether the first answer or credit takes away what is left of that."""
+    """Whether the first answer or credit revokes what is left of it."""
     most: Number = 1.5
     """What a sender may ask for ahead, as such a multiple."""
     packets: Number = 4
-    """Packets of credit that are given at a time; a part of one counts, too."""
+    """Packets of credit that are granted at a time; fractions are possible."""
     share: PositiveFraction = 0.99
-    """Share of the receiver's line rate at which it gives credit to all senders together."""
+    """Share of the receiver's line rate at which it grants credit to all senders together."""
     oversubscription: Number | None = None
-    """How many times as much hosts may send as the network above them carries: the share follows marks and
-    cuts there, down to 0.9 over this. Absent: it stays."""
+    """Ratio of what hosts may send to what the network above them carries. The share then follows marks and
+    cuts, down to 0.9 divided by this ratio. Absent: the share is fixed."""
 
 
 class Answers(Model):
     """What the receiver sends back."""
 
     size: PositiveSize = Size(64)
-    """The frame of an answer, with FCS, without preamble and gap, and without telemetry."""
+    """Frame size of an answer, with FCS, without preamble, gap and telemetry."""
     every: Size = Size(0)
-    """Data after which the receiver answers; 0 B: each packet. Packets that are the first, the last that the
-    sender may send for now, marked, cut or doubled are answered at once."""
+    """Data after which the receiver answers; 0 B: each packet. Always answered at once: the first packet, the
+    last one that the sender may send for now, and packets that are marked, cut or duplicated."""
     class_: Natural | None = Field(default=None, alias="class")
     """Traffic class of answers, of credit and of headers without payload. Absent: that of the data."""
 
@@ -130,7 +130,7 @@ class Rdma(Model):
     """Most data in flight. Absent: as the congestion control says."""
     initial_window: PositiveSize | None = None
     """First window of `nscc`, `dctcp`, `swift`, `reno` or `cubic`; others start at their rate or with their
-    greatest window. Absent: the greatest of `nscc`; what the empty path holds."""
+    largest window. Absent: for `nscc` its largest window, for others one BDP."""
     round_trip: PositiveSpan | None = None
     """Round-trip time of the empty path that credit, `sleek`, `hpcc`, `nscc` and first windows assume.
     Absent: that of each sender and its receiver, for a full packet and its answer."""
@@ -140,7 +140,7 @@ class Rdma(Model):
     """Room for what ports write into packets (in-band telemetry), in each packet and each answer; with a
     congestion control that reads it (`hpcc`)."""
     paths: PathValues | None = None
-    """How the sender chooses the way of each packet; with `selective`. Absent: all packets of a message take
-    one."""
+    """How the sender chooses the path of each packet; with `selective`. Absent: all packets of a message take
+    the same path."""
     credit: ReceiverCredit | None = None
     """Credit of the receiver; with `selective`. Absent: none is needed."""
