@@ -41,6 +41,15 @@ IN_TEXTS = {
     r"in the course of": "during",
     r"(is|are|was|were) asked for": "offered, requested",
     r"none of (its|their) own|ways? by which": "no ..., how",
+    r"by (whomever|whoever)|whoever \w+s": "anybody, on any ...",
+    r"shortest ways?|equal ways?|ways? (for|of) (each|a|one) (message|packet|frame|flow)": "path",
+    r"(take|takes|taken) (\w+ ){0,3}for (a loss|lost|losses)": "mistake for",
+    r"go(es)? before": "precede, have priority",
+    r"hears? (nothing|of|from)": "see, learn of",
+    r"(is|was|were|not) at hand": "available",
+    r"one behind the other": "one after the other",
+    r"needs no fork": "without a fork",
+    r"as ever": "as usual",
 }
 """Of pages and commands alone."""
 

@@ -125,7 +125,7 @@ def application(command: str | None = None) -> typer.Typer:
 
 
 class _Command(TyperCommand):
-    """A command that says where its report goes to whoever names a file for it."""
+    """A command that, given a file for its report, says where the report goes."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words of the command line."""

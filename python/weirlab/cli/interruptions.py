@@ -23,7 +23,7 @@ def leave_at_once() -> None:
 
 
 def raise_when_made() -> None:
-    """From now on Ctrl-C, and SIGTERM, raise KeyboardInterrupt: whoever ends the work wants it kept."""
+    """From now on Ctrl-C, and SIGTERM, raise KeyboardInterrupt, so that finished work is kept."""
     _handle(_raise)
     signal.signal(signal.SIGTERM, _raise)
 
