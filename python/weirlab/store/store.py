@@ -315,7 +315,7 @@ class Store:
     def _prune_documents(self) -> int:
         """Remove documents that are damaged; how many."""
         paths = [f"{folder}/{name}.json" for folder in _FOLDERS for name in self.documents(folder)]
-        damaged = [path for path in paths if self._whole(path) is None and self.damaged.pop(path, None)]
+        damaged = [path for path in paths if self._whole(path) is None and self.damaged.pop(path, False)]
         for path in damaged:
             self._place.delete(path)
         return len(damaged)
