@@ -187,9 +187,11 @@ def test_a_field_without_a_value_is_told():
 def test_the_path_is_told_in_a_line():
     scenario = Link(up=["loss=1%"], rate="20mbit", delay="40ms").scenario({})
     assert link_words(scenario) == (
-        "up 20 Mbit/s, 40 ms, buffer 200 kB, 1 % lost; down 20 Mbit/s, 40 ms, buffer 200 kB; "
-        "80 ms there and back"
+        "up 20 Mbit/s, delay 40 ms, buffer 200 kB, 1 % lost; down 20 Mbit/s, delay 40 ms, buffer 200 kB; "
+        "round trip 80 ms"
     )
+    scenario = Link(rate="20mbit").scenario({})
+    assert link_words(scenario) == "20 Mbit/s, no delay, buffer 22.5 kB each way; round trip 0 ms"
 
 
 NO, SOME = Link(), Link(rate="1mbit")

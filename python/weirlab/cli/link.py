@@ -302,7 +302,7 @@ def link_words(scenario: Scenario) -> str:
     up, down = _words(hop.forward), _words(back)
     rtt_s = hop.forward.least_delay.s + back.least_delay.s
     ways = f"{up} each way" if up == down else f"up {up}; down {down}"
-    return f"{ways}; {1e3 * rtt_s:g} ms there and back"
+    return f"{ways}; round trip {1e3 * rtt_s:g} ms"
 
 
 def _words(line: Line) -> str:
@@ -313,8 +313,11 @@ def _words(line: Line) -> str:
     elif line.trace is not None or line.steps:
         reported.append("a rate that changes")
     else:
-        reported.append("no limit of rate")
-    reported.append(f"{line.least_delay} and more" if line.delays is not None else str(line.least_delay))
+        reported.append("no rate limit")
+    if line.delays is not None:
+        reported.append(f"delay {line.least_delay} and more")
+    else:
+        reported.append(f"delay {line.least_delay}" if line.least_delay.s else "no delay")
     if line.rate is not None or line.trace is not None or line.steps:
         reported.append(f"buffer {line.buffer}")
     if line.queue is not None:
