@@ -469,6 +469,10 @@ def _on_worker(function: Work, argument: Any) -> Any:
         raise OtherEngine(error.asked, error.found, dask("distributed").get_worker().address) from None
 
 
+_IDLE_S = 300.0
+"""A cluster over SSH that has had nothing to do for so long has lost its runner, and ends by itself."""
+
+
 def _ssh_cluster(hosts: list[str]) -> Any:
     """A scheduler on the first host, and worker processes on every one."""
     dask("asyncssh")
@@ -480,7 +484,11 @@ def _ssh_cluster(hosts: list[str]) -> Any:
             raise InputError(f"--on ssh:{host}: write the number of processes, such as {name}*8")
         names += [name] * (int(many) if star else 1)
     try:
-        return dask("distributed").SSHCluster([names[0], *names], worker_options={"nthreads": 1})
+        return dask("distributed").SSHCluster(
+            [names[0], *names],
+            scheduler_options={"idle_timeout": f"{_IDLE_S:g} s"},
+            worker_options={"nthreads": 1},
+        )
     except (OSError, RuntimeError) as error:
         asked = ",".join(hosts)
         raise InputError(
