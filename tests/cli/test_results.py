@@ -134,6 +134,22 @@ def test_stale_results_are_marked_and_pruned(weir, stored):
     assert "--prune everything: write stale" in weir("results", "lab", "--prune", "everything").err
 
 
+def test_an_answer_says_that_it_leaves_stale_results_out(weir, stored):
+    store = Store.open(stored)
+    store.write(store.rows(), made_by="0.0.1-other")
+    left_out = "esults of another engine are left out; --stale includes them"
+    query = "SELECT COUNT(*) AS many FROM runs"
+    assert left_out in weir("results", "lab", "--sql", query).out
+    refused = weir("results", "lab", "--sql", "SELECT nothing FROM runs").err
+    assert left_out in " ".join(refused.split())
+    everything = weir("results", "lab", "--sql", query, "--stale")
+    assert left_out not in everything.out
+    assert re.search(r"^ *8 *$", everything.out, re.MULTILINE)
+    assert left_out not in weir("results", "lab", "--sql", "SELECT * FROM studies").out
+    weir("results", "lab", "--prune", "stale")
+    assert left_out not in weir("results", "lab", "--sql", query).out
+
+
 def test_a_damaged_plan_is_named_and_made_whole_by_its_study(weir, stored, place):
     (plan,) = (place / "lab" / "plans").iterdir()
     plan.write_bytes(plan.read_bytes()[:100])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -79,7 +79,8 @@ def asked(store: Store, query: str, *, stale: bool = False) -> pl.DataFrame:
 
 def answered(store: Store, query: str, *, stale: bool = False) -> tuple[pl.DataFrame, list[str]]:
     """The answer to a question in SQL, and what its reader needs with it: units of values that it gives
-    without them, and where a question on levels finds nothing, which factors there are.
+    without them, where a question on levels finds nothing, which factors there are, and that stale results
+    are left out.
 
     Tables are `studies` (see `studies_in`); `runs`, with a row per run: `study plan engine point replicate
     seed key status reason`, counts of frames and provenance; `measures`: `study plan engine point replicate
@@ -94,18 +95,24 @@ def answered(store: Store, query: str, *, stale: bool = False) -> tuple[pl.DataF
         InputError: The question cannot be answered, with the reason, and the nearest names.
     """
     words = query.lower()
-    tables = _tables(store, {name for name in TABLES if name in words}, stale=stale)
+    asked_for = {name for name in TABLES if name in words}
+    there = store.engines() if asked_for - {"studies"} else {}
+    engines = [each for each in there if stale or each == engine()] or [engine()]
+    tables = _tables(store, asked_for, engines)
+    old = _left_out(len(there.keys() - engines))
     try:
         found = pl.SQLContext(tables, eager=True).execute(query)
     except (pl.exceptions.PolarsError, TypeError) as error:
         reason = str(error).splitlines()[0].partition("; valid columns")[0]
-        hint = _meant(reason, _tables(store, TABLES, stale=stale, points=1))
-        raise InputError(f"{query}: {reason}{hint}; tables are {', '.join(TABLES)}") from error
-    return found, [*_units(tables, query, found), *_factors(tables, found)]
+        hint = _meant(reason, _tables(store, TABLES, engines, points=1))
+        told = "; ".join([f"{reason}{hint}", f"tables are {', '.join(TABLES)}", *filter(None, [old])])
+        raise InputError(f"{query}: {told}") from error
+    remarks = [f"{old[0].upper()}{old[1:]}."] if old else []
+    return found, [*_units(tables, query, found), *_factors(tables, found), *remarks]
 
 
 def _tables(
-    store: Store, wanted: Collection[str], *, stale: bool, points: int | None = None
+    store: Store, wanted: Collection[str], engines: Sequence[str], *, points: int | None = None
 ) -> dict[str, pl.DataFrame]:
     """Those that are wanted; with `points` the levels of so many of each study."""
     tables: dict[str, pl.DataFrame] = {}
@@ -118,7 +125,7 @@ def _tables(
     more = (["measures"] if "measures" in wanted else []) + (
         ["document"] if {"points", "levels"} & {*wanted} else []
     )
-    rows = _rows(store, names, more, stale=stale)
+    rows = _rows(store, names, more, engines)
     tables["runs"] = rows.drop(more)
     if "measures" in wanted:
         tables["measures"] = (
@@ -170,14 +177,19 @@ def _units(tables: Mapping[str, pl.DataFrame], query: str, found: pl.DataFrame) 
         yield f"Units: {', '.join(texts)}."
 
 
+def _left_out(others: int) -> str:
+    """What is said where results of so many engines are no part of the answer; nothing of none."""
+    many = "another engine" if others == 1 else f"{others} other engines"
+    return f"results of {many} are left out; --stale includes them" if others else ""
+
+
 def _factors(tables: Mapping[str, pl.DataFrame], found: pl.DataFrame) -> Iterator[str]:
     if "levels" in tables and found.is_empty():
         yield f"Factors are {listed(tables['levels']['factor'].unique().sort())}."
 
 
-def _rows(store: Store, names: dict[str, str], more: list[str], *, stale: bool) -> pl.DataFrame:
+def _rows(store: Store, names: dict[str, str], more: list[str], engines: Sequence[str]) -> pl.DataFrame:
     columns = [*_RUN, *more]
-    engines = [each for each in store.engines() if stale or each == engine()] or [engine()]
     rows = pl.concat(
         [store.rows(made_by=each, columns=columns).with_columns(engine=pl.lit(each)) for each in engines]
     )
