@@ -12,11 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from weirlab.theory.bcn import BcnPoint
-
-Gain = Literal["gi", "gd"]
 
 PARAMETERS: Mapping[str, str] = {
     "sampling": "sampling probability",

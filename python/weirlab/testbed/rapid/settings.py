@@ -21,8 +21,6 @@ from weirlab.scenario.traffic import Tcp
 from weirlab.scenario.traffic.rapid import Rapid
 from weirlab.units import Rate, Size, Span
 
-DEFAULT_PORT = 8642
-"""UDP port of the receiver."""
 ETHERNET_BYTES = 38
 """What Ethernet puts around an IP packet: header 14 B, FCS 4 B, preamble 8 B, gap 12 B.
 
