@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from traces.captures import Talk, paced, pcap, steady
+from weirlab.cli.trace import _fact
 
 LOSSY = frozenset(range(20, 600, 30))
 
@@ -233,3 +234,10 @@ def test_a_pipe_that_nobody_writes_to_is_waited_for_until_ctrl_c(weir_process, p
     found = weir_process("trace", "pipe", interrupt_when=lambda: time.monotonic() - started > 2)
     assert found.code == 130
     assert "interrupted" in found.err
+
+
+def test_evidence_is_printed_with_units_as_people_write_them() -> None:
+    assert _fact("t_s", 0.4535571) == "at 0.453557 s"
+    assert _fact("flight_bytes", 99912) == "flight 99912 B"
+    assert _fact("rtt_before_ms", None) == "rtt before unknown"
+    assert _fact("outcome", "pruned") == "outcome pruned"

@@ -186,7 +186,7 @@ def _tell_finding(finding: Finding, flow: str, *, remedy: bool) -> None:
     for line in filter(None, [finding.where, flow, finding.text]):
         say(line, lead="  ")
     for row in finding.evidence[:3]:
-        say(", ".join(f"{name} {_short(value)}" for name, value in row.items()), lead="    ")
+        say(", ".join(_fact(name, value) for name, value in row.items()), lead="    ")
     if finding.remedy and remedy:
         say(f"What to do: {finding.remedy}", lead="  ")
 
@@ -232,5 +232,15 @@ def _tell_ending(found: Trace) -> None:
         shared.tell(f"{found.name}: {facts['ending']}; {facts['frames']:,} frames before it were read")
 
 
-def _short(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+_UNITS = {"s": "s", "ms": "ms", "us": "us", "bytes": "B", "bps": "bit/s"}
+"""Units at the end of names of columns, as people write them."""
+
+
+def _fact(name: str, value: object) -> str:
+    """A value of a row of evidence, such as 'flight 99912 B' for the column 'flight_bytes'."""
+    text = "unknown" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    what, _, end = name.rpartition("_")
+    if end not in _UNITS:
+        return f"{name.replace('_', ' ')} {text}"
+    unit = "" if value is None else f" {_UNITS[end]}"
+    return f"{'at' if what == 't' else what.replace('_', ' ')} {text}{unit}"
