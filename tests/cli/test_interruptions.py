@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from weirlab.cli import app
+
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers of POSIX")
 
 INTERRUPT = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
@@ -104,3 +106,14 @@ sys.exit(4)
 """
     done = run(code, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (4, "True\nFalse\n", "")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_an_interruption_before_the_command_begins_is_told(weir, monkeypatch, options):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(app._Command, "parse_args", interrupted)
+    outcome = weir("check", "incast", *options)
+    assert (outcome.code, outcome.err) == (130, "weir: interrupted\n")
+    assert bool(outcome.out) == bool(options)

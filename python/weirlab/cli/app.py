@@ -262,9 +262,7 @@ def execute(words: Sequence[str], *, prepare: Callable[[], None] | None = None) 
         words = _asking_for_help(words)
         application(_known(_command_of(words), words))(list(words), prog_name="weir")
     except SystemExit as end:
-        if as_json and end.code == InputError.exit_code:
-            _print_json_error("UsageError", "the command line is wrong: see the message on stderr", [])
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
+        return _left(end, as_json)
     except WeirlabError as error:
         return _told(error, as_json)
     except KeyboardInterrupt:
@@ -287,6 +285,15 @@ def execute(words: Sequence[str], *, prepare: Callable[[], None] | None = None) 
             bug.add_note(note)
         return _told(bug, as_json, traced=False)
     return 0
+
+
+def _left(end: SystemExit, as_json: bool) -> int:
+    """The exit code that typer has chosen. It says nothing of an interruption before the command begins."""
+    if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
+        return _told(Interrupted("interrupted"), as_json)
+    if as_json and end.code == InputError.exit_code:
+        _print_json_error("UsageError", "the command line is wrong: see the message on stderr", [])
+    return end.code if isinstance(end.code, int) else int(end.code is not None)
 
 
 def _asking_for_help(words: Sequence[str]) -> Sequence[str]:
