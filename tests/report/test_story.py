@@ -58,6 +58,23 @@ def test_the_tail_is_told_only_where_the_delays_of_all_flows_were_recorded():
     assert "99 %" not in " ".join(run_story(run.records, run.scenario))
 
 
+def test_kinds_of_traffic_whose_frames_take_different_times_are_told_apart():
+    run = weirlab.run(load("l4s", {"run.duration": "4 s", "measure": None}))
+    told = run_story(run.records, run.scenario)[-1]
+    rows = run.records.named("flows").filter(carries="data")
+    for name in ("l4s", "classic"):
+        own = rows.filter(traffic_name=name)
+        mean = own["delay_sum_ps"].sum() / own["delivered_frames"].sum()
+        rate = 8 * own["delivered_bytes"].sum() / 4 / 1e6
+        assert f"{name} got {rate:.4g} Mbit/s, and its frames were {mean / 1e9:.4g} ms on their way" in told
+
+
+def test_kinds_of_traffic_whose_frames_take_the_same_time_are_told_together(records):
+    told = run_story(records(), load("incast"))[-1]
+    assert told.startswith("Frames were ")
+    assert " got " not in told
+
+
 def test_a_run_with_pause_tells_how_many_ports_it_held_and_which_longest():
     run = weirlab.run(load("pause-victim", SHORT))
     (told,) = [each for each in run_story(run.records, run.scenario) if each.startswith("PAUSE")]

@@ -15,6 +15,10 @@ from weirlab.scenario import Scenario
 _MOST_DROPS = 0.5
 _TAIL = 0.99
 _FOR_TAIL = 100
+_FEW = 3
+"""Kinds of traffic that the story tells apart."""
+_APART = 1.2
+"""How many times as long the frames of one take on average as those of another."""
 
 
 def run_story(records: Records, scenario: Scenario) -> list[str]:
@@ -141,24 +145,51 @@ def _messages(records: Records) -> str:
 
 
 def _delays(records: Records) -> str:
-    """How long frames of data were on their way: mean, tail and most."""
+    """How long frames of data were on their way: mean, tail and most; of each traffic, where these differ."""
     flows = records.named("flows")
     if "carries" in flows.columns:
         flows = flows.filter(pl.col("carries") == "data")
-    count = int(flows.get_column("delivered_frames").sum())
-    if not count:
+    flows = flows.filter(pl.col("delivered_frames") > 0)
+    if flows.is_empty():
         return ""
-    mean = float(flows.get_column("delay_sum_ps").cast(pl.Float64).sum()) / count
-    least = float(flows.select(pl.col("delay_min_ps").min()).item())
+    kinds = dict(flows.partition_by("traffic_name", as_dict=True, maintain_order=True))
+    means = [_mean_delay(each) for each in kinds.values()]
+    if 1 < len(kinds) <= _FEW and max(means) > _APART * min(means):
+        return " ".join(
+            f"{name} got {_rate(records, each)}, and its frames {_delay(records, each)}."
+            for (name,), each in kinds.items()
+        )
+    if _hardly_differs(flows):
+        return f"All frames {_delay(records, flows)}."
+    least = time_text(float(flows.select(pl.col("delay_min_ps").min()).item()))
+    return f"Frames {_delay(records, flows)}; the fastest took {least}."
+
+
+def _hardly_differs(flows: pl.DataFrame) -> bool:
+    least, most = flows.select(pl.col("delay_min_ps").min(), pl.col("delay_max_ps").max()).row(0)
+    return bool(most <= 1.02 * least)
+
+
+def _mean_delay(flows: pl.DataFrame) -> float:
+    sums = flows.select(pl.col("delay_sum_ps", "delivered_frames").cast(pl.Float64).sum()).row(0)
+    return float(sums[0] / sums[1])
+
+
+def _rate(records: Records, flows: pl.DataFrame) -> str:
+    end_ps = float(records["runs"].get_column("end_ps").cast(pl.Float64).sum())
+    bits = 8e12 * float(flows.get_column("delivered_bytes").cast(pl.Float64).sum()) / end_ps
+    factor, unit = scaled(bits, "rate")
+    return f"{number(bits * factor)} {unit}"
+
+
+def _delay(records: Records, flows: pl.DataFrame) -> str:
+    mean = _mean_delay(flows)
+    if _hardly_differs(flows):
+        return f"were {time_text(mean)} on their way"
     most = float(flows.select(pl.col("delay_max_ps").max()).item())
-    if most <= 1.02 * least:
-        return f"All frames were {time_text(mean)} on their way."
     tail = _tail(records, flows)
     in_tail = "" if tail is None else f", up to {time_text(tail)} for 99 % of them"
-    return (
-        f"Frames were {time_text(mean)} on their way on average{in_tail}, and at most {time_text(most)}; "
-        f"the fastest took {time_text(least)}."
-    )
+    return f"were {time_text(mean)} on their way on average{in_tail}, and at most {time_text(most)}"
 
 
 def _tail(records: Records, flows: pl.DataFrame) -> float | None:
