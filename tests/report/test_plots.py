@@ -420,24 +420,25 @@ def test_eight_series_have_eight_colors_in_both_palettes():
     assert len(roles) == len({DARK[role] for role in roles}) == 8
 
 
-def test_what_has_the_same_name_has_one_colour_on_a_page_and_none_shares_it_within_a_plot():
-    def plot(name, names):
-        alt = altair()
-        scale = alt.Scale(**series_colors(names))
-        rows = pl.DataFrame({"x": [0.0] * len(names), "name": names})
-        return Plot(
-            name,
-            name,
-            "",
-            alt.Chart(rows).mark_line().encode(x="x:Q", color=alt.Color("name:N", scale=scale)),
-        )
+def _series_of(name, names):
+    alt = altair()
+    scale = alt.Scale(**series_colors(names))
+    rows = pl.DataFrame({"x": [0.0] * len(names), "name": names})
+    return Plot(
+        name,
+        name,
+        "",
+        alt.Chart(rows).mark_line().encode(x="x:Q", color=alt.Color("name:N", scale=scale)),
+    )
 
+
+def test_what_has_the_same_name_has_one_colour_on_a_page_and_none_shares_it_within_a_plot():
     plots = alike(
         [
-            plot("a", ["one", "two"]),
-            plot("b", ["two", "three"]),
-            plot("c", ["three"]),
-            plot("d", list("abcdefg")),
+            _series_of("a", ["one", "two"]),
+            _series_of("b", ["two", "three"]),
+            _series_of("c", ["three"]),
+            _series_of("d", list("abcdefg")),
         ]
     )
     seen = {}
@@ -447,3 +448,14 @@ def test_what_has_the_same_name_has_one_colour_on_a_page_and_none_shares_it_with
         for name, color in zip(scale["domain"], scale["range"], strict=True):
             assert seen.setdefault(name, color) == color
     assert len({seen[name] for name in ("one", "two", "three")}) == 3
+
+
+def test_the_only_flow_of_a_traffic_has_the_colour_of_the_traffic():
+    plots = alike([_series_of("a", ["one", "two"]), _series_of("b", ["two/a->b", "one/a->c", "one/b->c"])])
+    traffic, flows = (
+        dict(zip(scale["domain"], scale["range"], strict=True))
+        for each in plots
+        for scale in _series_scales(each.spec)
+    )
+    assert flows["two/a->b"] == traffic["two"]
+    assert not {flows["one/a->c"], flows["one/b->c"]} & {*traffic.values()}

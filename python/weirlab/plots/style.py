@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -184,7 +185,7 @@ def series_colors(names: Sequence[str]) -> dict[str, list[str]]:
 
 def alike(plots: Sequence[Plot]) -> list[Plot]:
     """The plots of one page, in which what has the same name has the same colour, and as few different names
-    as can be share one; never within a plot."""
+    as can be share one; never within a plot. The only flow of a traffic or class of a port has its colour."""
     together = [
         {str(name) for scale in _series_scales(plot.drawing.to_dict()) for name in scale["domain"]}
         for plot in plots
@@ -195,15 +196,24 @@ def alike(plots: Sequence[Plot]) -> list[Plot]:
         for scale in _series_scales(plot.drawing.to_dict())
         for name in scale["domain"]
     )
+    parts = Counter(_whole(name) for name in order)
     palette = [LIGHT[role] for role in _SERIES]
     colors: dict[str, str] = {}
     for name in order:
         near = {colors[other] for names in together if name in names for other in names if other in colors}
         used = set(colors.values())
         free = [color for color in palette if color not in near]
+        whole = _whole(name)
+        own = [colors[whole]] if parts[whole] == 1 and colors.get(whole) in free else []
         fresh = [color for color in free if color not in used]
-        colors[name] = (fresh or free or [palette[len(colors) % len(palette)]])[0]
+        colors[name] = (own or fresh or free or [palette[len(colors) % len(palette)]])[0]
     return [replace(plot, colors=colors) for plot in plots]
+
+
+def _whole(name: str) -> str:
+    """The traffic of a flow, or the port of a class; empty of anything else."""
+    port = re.sub(r", class \d+$", "", name)
+    return port if port != name else name.rpartition("/")[0] and name.partition("/")[0]
 
 
 def _series_scales(spec: Any) -> Iterator[Spec]:
