@@ -148,13 +148,14 @@ class Envelopes:
         ends: str = "from the lowest to the highest",
         alone: str = "",
         were: str = "that carried frames",
+        most: str = "busiest",
     ) -> str:
         """What was left out or put together; `ends` are those of the band, `alone` is said where nothing
-        was, and `were` of what some are left out."""
+        was, `were` of what some are left out, and `most` of those that are not."""
         notes = []
         if self.shown_of > len(self.names):
             busiest = len(self.names) - self.chosen
-            those = f"the {busiest} busiest of {self.shown_of} {were}"
+            those = f"the {busiest} {most} of {self.shown_of} {were}"
             if self.chosen:
                 count = f"{self.chosen} at hotspots" if self.chosen > 1 else "that at the hotspot"
                 those = f"{count}, and {those}" if busiest else f"{count}, of {self.shown_of} {were}"

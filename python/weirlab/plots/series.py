@@ -47,7 +47,8 @@ def port_plots(
             ceiling=series.ceiling(),
         ),
     ]
-    for queues, name, where in _legible(series):
+    waiting = _queues(records, moments, first)
+    for queues, name, where in waiting:
         plots.append(
             queues.lines(
                 each_queue,
@@ -58,22 +59,26 @@ def port_plots(
                 y_title="queue",
                 description=f"Bytes that waited at {queues.listed} over time: line mean, band up to the "
                 "maximum.",
-                note=series.note(
+                note=queues.note(
                     "from the lowest mean to the largest queue",
                     alone="Line: mean over time; band: up to the largest queue within each interval.",
+                    most="fullest",
+                    were="where frames waited",
                 ),
             )
         )
-    plots += _excess(series, each_queue, set_points or {})
-    if series.rows.get_column("drops").max():
+    plots += _excess(waiting[0][0] if waiting else series, each_queue, set_points or {})
+    dropping = Envelopes.of(records, "intervals", "port", moments, "drops", first)
+    if dropping.names:
         plots.append(
-            series.lines(
+            dropping.lines(
                 pl.col("drops").cast(pl.Float64),
                 kind=None,
                 name="port-drops",
-                title=f"Dropped frames at {series.what}",
-                y_title=f"drops in {series.every}",
-                description=f"Frames dropped at {series.listed} in each recorded interval.",
+                title=f"Dropped frames at {dropping.what}",
+                y_title=f"drops in {dropping.every}",
+                description=f"Frames dropped at {dropping.listed} in each recorded interval.",
+                note=dropping.note(most="worst", were="that dropped frames"),
             )
         )
     return plots
@@ -83,22 +88,29 @@ _APART = 8
 """The backlog of hosts so many times above the queues of switches hides them on one axis."""
 
 
-def _legible(series: Envelopes) -> list[tuple[Envelopes, str, str]]:
-    """The ports whose queues are drawn in one plot, its name, and what they are: those of hosts apart where
-    they would hide the others."""
-    found = []
-    if "from_kind" in series.rows.columns:
+def _queues(records: Records, moments: Moments, first: Sequence[int]) -> list[tuple[Envelopes, str, str]]:
+    """The ports with the longest queues that are drawn in one plot, its name, and what they are: those of
+    hosts apart where they would hide the others; nothing where nothing waited."""
+    rows, names = (records[table].rename({"port": "id"}) for table in ("intervals", "port_names"))
+
+    def of(kept: pl.DataFrame) -> Envelopes:
+        there = rows.join(kept.select("id"), on="id", how="semi")
+        return Envelopes.made(there, kept, "queue_byte_ps", "ports", moments, first)
+
+    if "from_kind" in names.columns:
         of_host = pl.col("from_kind") == "host"
-        parts = [series.rows.filter(~of_host), series.rows.filter(of_host)]
-        most = [part.select(pl.max("queue_max_bytes").fill_null(0)).item() for part in parts]
+        switches, hosts = of(names.filter(~of_host)), of(names.filter(of_host))
+        most = [each.rows.select(pl.max("queue_max_bytes").fill_null(0)).item() for each in (switches, hosts)]
         if 0 < _APART * most[0] < most[1]:
-            for rows, name, where in zip(
-                parts, ("port-queue", "host-queue"), ("switches", "hosts, their own backlog"), strict=True
-            ):
-                names = [each for each in series.names if (rows["name"] == each).any()]
-                apart = replace(series, rows=rows, names=names)
-                found.append((apart, name, apart.what if len(names) == 1 else f"ports of {where}"))
-    return found or [(series, "port-queue", series.what)]
+            return [
+                (each, name, each.what if len(each.names) == 1 else f"ports of {where}")
+                for each, name, where in (
+                    (switches, "port-queue", "switches"),
+                    (hosts, "host-queue", "hosts, their own backlog"),
+                )
+            ]
+    together = of(names)
+    return [(together, "port-queue", together.what)] if together.names else []
 
 
 def flow_control_plots(records: Records, moments: Moments = ()) -> list[Plot]:
@@ -256,14 +268,15 @@ def delivery_plots(records: Records, moments: Moments = ()) -> list[Plot]:
 
 
 def connection_plots(records: Records, moments: Moments = ()) -> list[Plot]:
-    """Window, round-trip time and rate of the TCP senders with series; nothing where none was recorded."""
+    """Window, round-trip time and rate of the TCP senders with series, where any was recorded; no
+    windows that never change."""
     series = Envelopes.of(records, "tcp", "connection", moments, "acked_bytes")
     if not series.names:
         return []
     acked = pl.col("acked_bytes").cast(pl.Float64)
     news = acked - acked.shift(1).over("id", "replicate").fill_null(0.0)
     timed = replace(series, rows=series.rows.filter(pl.col("srtt_ps").is_not_null()))
-    return [
+    windows = [
         series.lines(
             pl.col("window_bytes").cast(pl.Float64),
             kind="bytes",
@@ -271,7 +284,11 @@ def connection_plots(records: Records, moments: Moments = ()) -> list[Plot]:
             title=f"Congestion window of {series.what}",
             y_title="window",
             description=f"What {series.listed} might have in flight, at the end of each interval.",
-        ),
+        )
+    ]
+    each = series.rows.group_by("id", "replicate").agg(pl.col("window_bytes").n_unique())
+    return [
+        *(windows if each.get_column("window_bytes").max() != 1 else []),
         timed.lines(
             pl.col("srtt_ps"),
             kind="time",
