@@ -58,8 +58,19 @@ def _color(names: Sequence[str]) -> Any:
     return series_color("name", names, legend=alt.Legend(columns=2, labelLimit=400))
 
 
+def _time_axis(trace: Trace, names: dict[int, str]) -> Any:
+    """The same times below all series of these flows."""
+    ends = trace["intervals"].filter(pl.col("flow").is_in(list(names))).get_column("t_ps").to_numpy() / 1e12
+    reach = [float(ends.min()) - trace.every_ps / 1e12, float(ends.max())]
+    return alt.X("t:Q", title="time [s]", scale=alt.Scale(nice=False, zero=False, domain=reach))
+
+
 def _throughput(trace: Trace, names: dict[int, str]) -> Plot:
     rows = _named(trace["intervals"], names)
+    # The capture ends within the last interval, of which it says too little for a rate.
+    whole = rows.filter(pl.col("t_ps") <= trace.facts["end_ps"])
+    if whole.get_column("flow").n_unique() == len(names):
+        rows = whole
     last = rows.group_by("flow").agg(last=pl.col("t_ps").max(), first=pl.col("t_ps").min())
     # Intervals in which a flow sent nothing have no row: they are zero.
     grid = pl.concat(
@@ -83,9 +94,7 @@ def _throughput(trace: Trace, names: dict[int, str]) -> Plot:
         "name", t=pl.col("t_ps") / 1e12 - trace.every_ps / 2e12, wire=wire * factor, goodput=good * factor
     )
     order = list(names.values())
-    base = alt.Chart(data).encode(
-        x=alt.X("t:Q", title="time [s]", scale=alt.Scale(nice=False, zero=False)), color=_color(order)
-    )
+    base = alt.Chart(data).encode(x=_time_axis(trace, names), color=_color(order))
     chart = alt.layer(
         base.mark_line(strokeWidth=1, strokeDash=[3, 2], opacity=0.7).encode(
             y=alt.Y("wire:Q", title=f"rate [{unit}]")
@@ -115,9 +124,7 @@ def _round_trips(trace: Trace, names: dict[int, str]) -> Plot | None:
         mean=pl.col("rtt_sum_ps") / pl.col("rtts") * factor,
     )
     order = [name for name in names.values() if name in set(data.get_column("name"))]
-    base = alt.Chart(data).encode(
-        x=alt.X("t:Q", title="time [s]", scale=alt.Scale(nice=False, zero=False)), color=_color(order)
-    )
+    base = alt.Chart(data).encode(x=_time_axis(trace, names), color=_color(order))
     chart = alt.layer(
         base.mark_rule(strokeWidth=2, opacity=0.25).encode(
             y=alt.Y("low:Q", title=f"round trip [{unit}]"), y2="high:Q"
