@@ -98,6 +98,24 @@ def test_the_plots_of_a_sweep_are_all_there_and_hold_every_measurement(simulated
     assert re.search(r"R² = \d\.\d+, n = 12", plots["predictability-drtt"].note)
 
 
+def test_delays_and_their_variation_have_one_axis_each_also_where_they_answer_the_pointer(simulated):
+    rows, intervals = measurement_table(simulated), interval_table(simulated)
+    (plot,) = (
+        each for each in bulk_plots(rows, intervals, {0: "p"}) if each.name.startswith("streams-delay")
+    )
+    axes = [axis for axis in plot.answering().vega["axes"] if axis.get("title")]
+    sides = [(axis["orient"], axis["scale"]) for axis in axes if axis["orient"] in ("left", "right")]
+    assert sorted(side for side, _ in sides) == ["left", "right"]
+    scales = dict(sides)
+    hovered = [mark for mark in plot.answering().vega["marks"] if "tooltip" in mark["encode"]["update"]]
+    on = {
+        mark["encode"]["update"]["y"]["scale"]
+        for mark in hovered
+        if "y" in mark["encode"]["update"] and "scale" in mark["encode"]["update"]["y"]
+    }
+    assert on == set(scales.values())
+
+
 def test_lost_pings_are_drawn_only_where_some_were_lost(tmp_path):
     def names(directory, measure):
         campaign = run_campaign(loads(FILE), directory, measure=measure)

@@ -51,9 +51,7 @@ def bulk_plots(
     first = shown.unique(keys, keep="first", maintain_order=True) if several else shown
     if "goes" not in intervals.columns:  # kept by an earlier version
         intervals = intervals.with_columns(goes=pl.lit("up"), traffic=pl.lit(""))
-    plots = [
-        _stack(point, goes, intervals, labels) for point in list(labels)[:_STACKS] for goes in ("up", "down")
-    ]
+    plots: list[Plot | None] = []
     if shown.n_unique("streams") > 1:
         plots += [
             _against_streams(shown, column, title, unit)
@@ -73,6 +71,9 @@ def bulk_plots(
     if shown.n_unique("duration_s") > 1:
         plots.append(_durations(shown))
     plots += [_cpu_against_goodput(shown), _cpu_against_streams(shown)]
+    plots += [
+        _stack(point, goes, intervals, labels) for point in list(labels)[:_STACKS] for goes in ("up", "down")
+    ]
     return [plot for plot in plots if plot is not None]
 
 

@@ -133,19 +133,27 @@ def _answer(view: Spec, number: int) -> None:
     lines[0].setdefault("params", []).append(zoom)
     for layer in layers:  # what stands at one place of the view whatever its range may reach over its edge
         _mark(layer)["clip"] = _kind(layer) != "text" or "field" in layer["encoding"].get("x", {})
-    titles = {
-        channel: layer["encoding"][channel]["title"]
-        for layer in reversed(layers)
-        for channel in ("x", "y")
-        if layer.get("encoding", {}).get(channel, {}).get("title")
-    }
-    view["layer"] += [
-        _dots(line, f"hover_{number}_{place}", view.get("data"), titles) for place, line in enumerate(lines)
-    ]
-    if view.get("resolve", {}).get("scale", {}).get("color") == "independent":
-        for dots in view["layer"][-len(lines) :]:  # which would have a legend of their own
-            if "field" in dots["encoding"].get("color", {}):
-                dots["encoding"]["color"] = {**dots["encoding"]["color"], "legend": None}
+    groups, resolved = [view], view.get("resolve", {}).get("scale", {})
+    if resolved.get("y") == "independent":  # a dot stands on the scale of its line
+        groups = view["layer"] = [each if "layer" in each else {"layer": [each]} for each in view["layer"]]
+    for group in groups:
+        own = list(_layers(group))
+        titles = {
+            channel: layer["encoding"][channel]["title"]
+            for layer in reversed(own)
+            for channel in ("x", "y")
+            if layer.get("encoding", {}).get(channel, {}).get("title")
+        }
+        dots = [
+            _dots(line, f"hover_{number}_{place}", view.get("data"), titles)
+            for place, line in enumerate(lines)
+            if any(line is each for each in own)
+        ]
+        if resolved.get("color") == "independent":
+            for each in dots:  # which would have a legend of their own
+                if "field" in each["encoding"].get("color", {}):
+                    each["encoding"]["color"] = {**each["encoding"]["color"], "legend": None}
+        group["layer"] += dots
 
 
 def _dots(line: Spec, name: str, data: Any, titles: Mapping[str, str]) -> Spec:
