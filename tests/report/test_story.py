@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import weirlab
+from weirlab.analysis.outcome import hotspot_outcomes
 from weirlab.cli.app import execute
 from weirlab.report import write_comparison, write_report
 from weirlab.report.chain import Link, Stop, chain
@@ -156,3 +157,14 @@ def test_a_port_that_dropped_nothing_is_told_by_what_it_carried_not_by_what_it_w
 @pytest.mark.parametrize(("ps", "text"), [(999_999_999_999, "1 s"), (999_940_000, "999.9 µs"), (0, "0 s")])
 def test_a_time_that_rounds_to_a_thousand_has_the_next_unit(ps, text):
     assert time_text(ps) == text
+
+
+def test_a_hotspot_is_told_first_with_what_it_cost_those_who_had_nothing_to_do_with_it(tmp_path):
+    run = weirlab.run("hotspot-tree", assign={"measure": {}})
+    (outcome,) = hotspot_outcomes(run)
+    innocent = outcome.of("innocent ports")
+    page = write_report(run.save(tmp_path / "run"), pictures=False).page.read_text()
+    (mean,) = innocent.values
+    told = f"Innocent ports carried {100 * mean:.3g} % of the line rate in the second half of hotspot"
+    assert f'<p class="story"><strong>{told}' in page
+    assert f"where {100 * innocent.ideal:.3g} % is possible; throughput did not recover." in page

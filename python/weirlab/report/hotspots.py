@@ -36,6 +36,28 @@ def hotspot_section(run: Run, outcomes: Sequence[HotspotOutcome]) -> tuple[list[
     return [page.Section("Hotspots", blocks)], plots
 
 
+def hotspot_story(outcomes: Sequence[HotspotOutcome]) -> list[str]:
+    """What each hotspot cost those who had nothing to do with it, or all where only that is known."""
+    said = []
+    for outcome in outcomes:
+        for name, who in (("innocent ports", "Innocent ports"), ("aggregate throughput", "All outputs")):
+            found = outcome.of(name)
+            mean = None if found is None else _mean(found)
+            if found is None or mean is None or not found.ideal:
+                continue
+            recovered = outcome.of("recovery of throughput")
+            lasting = (
+                "" if recovered is None or _mean(recovered) is not None else "; throughput did not recover"
+            )
+            span = "the second half" if found.span == "second half" else "the time"
+            said.append(
+                f"{who} carried {page.percent(mean)} of the line rate in {span} of hotspot "
+                f"'{outcome.facts.name}', where {page.percent(found.ideal)} is possible{lasting}."
+            )
+            break
+    return said
+
+
 def outcome_table(outcome: HotspotOutcome) -> page.Table:
     """What was measured of a hotspot, compared with what perfect control would give."""
     several = any(len(each.values) > 1 for each in outcome.quantities)

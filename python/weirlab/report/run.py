@@ -42,14 +42,15 @@ def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tup
         port_plots,
     )
     from weirlab.report.connections import connection_sections
-    from weirlab.report.hotspots import hotspot_section
+    from weirlab.report.hotspots import hotspot_section, hotspot_story
     from weirlab.report.messages import message_sections
     from weirlab.report.network import network_sections
     from weirlab.report.sequence import run_sequences
 
     records = run.records
     hot = hot_ports(run.scenario)
-    hotspots, hotspot_plots = hotspot_section(run, hotspot_outcomes(run))
+    outcomes = hotspot_outcomes(run)
+    hotspots, hotspot_plots = hotspot_section(run, outcomes)
     moments = _moments(run.scenario)
     plots = [
         *delivery_plots(records, moments),
@@ -92,7 +93,7 @@ def run_page(run: Run, manifest: Manifest, directory: Path | None = None) -> tup
             *control_sections(records),
             shared.section("Replicates", _replicate_table(records)),
         ],
-        story=run_story(records, run.scenario),
+        story=[*hotspot_story(outcomes), *run_story(records, run.scenario)],
     )
     return made, [*hotspot_plots, *of_messages, *plots, *([] if sequence is None else [sequence[1]])]
 
