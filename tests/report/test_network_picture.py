@@ -278,6 +278,14 @@ class TestInABrowser:
             "all => all.map((each) => each.value)"
         )
 
+    def test_links_have_the_colours_of_what_flow_control_held_where_it_held_much(self, open_page, tmp_path):
+        run = weirlab.run("pfc-victim", assign={"run.duration": "300 us", "measure": {}})
+        page = ready(open_page(write_report(run.save(tmp_path / "held"), pictures=False).page))
+        assert page.get_by_label("Colour").input_value() == "paused"
+        held = run.records["holds"].filter(pl.col("held_ps") > 0).get_column("port").unique()
+        names = run.records["port_names"].filter(pl.col("port").is_in(held.implode())).get_column("name")
+        assert {name for name, kind in levels(page).items() if kind not in ("c0", "u")} == set(names)
+
     def test_hosts_of_a_switch_open_and_close(self, opened, large):
         page = ready(opened(large))
         assert page.locator(LINES).count() < 5000

@@ -57,7 +57,8 @@
     for (const what of Object.keys(measures)) most[what] = data[what].reduce((a, b) => Math.max(a, b), 0);
     most.drops_step = series ? series.drops.reduce((a, b) => Math.max(a, b), 0) : 0;
     let step = 0; // 0: the whole run
-    let measure = "utilisation";
+    // Congestion that spreads is seen in what flow control held; elsewhere in how busy links were.
+    let measure = data.played && most.paused >= 100 ? "paused" : "utilisation";
     let chosen = null;
     let playing = null;
 
@@ -99,6 +100,7 @@
     for (const [what, words] of Object.entries(measures)) {
       if (most[what] || what === "utilisation") colour.append(made("option", { value: what, textContent: words }));
     }
+    colour.value = measure;
     const links = made("select", {}, made("option", { value: "", textContent: "none" }));
     const controls = made("div", { className: "controls" });
     if (steps) controls.append(play, made("label", { className: "time" }, slider, clock));
