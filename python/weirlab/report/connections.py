@@ -57,7 +57,7 @@ def _connections(records: Records) -> Table:
     return Table.of(
         "Connections, most bytes first",
         rows.head(_MOST),
-        {"connection:": "name", "replicate": ("replicate", str)},
+        {"connection:": "name", **({"replicate": ("replicate", str)} if len(end_ps) > 1 else {})},
         {"delivered [MB]": ("delivered_bytes", _millionth), "goodput [Mbit/s]": goodput},
         {"least RTT [ms]": ("min_rtt_ps", _ms), "last RTT [ms]": ("srtt_ps", _ms)},
         {"segments": "sent_segments", "sent again": "retransmits", "of all": again},

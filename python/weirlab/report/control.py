@@ -234,7 +234,7 @@ def _mark_table(records: Records) -> Table:
     return Table.of(
         "Frames marked by queues",
         rows.with_columns(share=share),
-        {"queue:": "port_name", "marked": "frames", "of the frames sent": "share"},
+        {"queue:": "port_name", "marked": "frames", "of the frames sent": ("share", percent)},
         most=_ROWS,
         where="tables/marks.parquet",
         note=_many(records),

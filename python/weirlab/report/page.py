@@ -8,6 +8,7 @@ drawings follow the reader's light or dark setting, and print in light.
 from __future__ import annotations
 
 import functools
+import html
 import json
 import math
 import re
@@ -280,6 +281,7 @@ class Page:
             autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=templates.StrictUndefined
         )
         environment.filters["typeset"] = typeset
+        environment.filters["unbroken"] = unbroken
         template = environment.from_string((here / "page.html.j2").read_text(encoding="utf-8"))
         return str(
             template.render(
@@ -328,6 +330,12 @@ def typeset(text: str) -> str:
     """A sentence as pages write numbers: thin spaces between thousands, a space before %, µs for us."""
     text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "\u202f", text)
     return re.sub(r"(?<=\d) us\b", " µs", re.sub(r"(?<=\d)%(?!\w)", " %", text))
+
+
+def unbroken(text: str) -> str:
+    """A text as HTML in which no line ends within an arrow, or before a mark."""
+    kept = text.replace(" → ", "\u00a0→ ").replace(" †", "\u00a0†")
+    return html.escape(kept).replace("-&gt;", '<span class="arrow">-&gt;</span><wbr>')
 
 
 def number(value: float | None, digits: int = 4) -> str:

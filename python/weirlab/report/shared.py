@@ -86,6 +86,8 @@ def quantities(kind: str, *columns: Sequence[float | None]) -> tuple[str, Sequen
     def alone(value: float | None) -> str:
         if not _is_some(value):
             return number(value)
+        if kind == "bytes" and abs(value) < 1:
+            return "< 1 B"  # of a queue that is nearly always empty
         own, its = scaled(abs(value), kind)
         return f"{number(value * own)} {its}"
 

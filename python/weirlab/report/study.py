@@ -163,8 +163,8 @@ def _story(study: Study) -> list[str]:
     """From where to where the first measures go, then what is said of the study as a whole."""
     ranges = []
     for card in _extremes(study)[:2]:
-        where = card.detail.replace(" … at ", " and ")
-        ranges.append(f"The mean of {card.label} goes from {card.value.replace(' … ', ' to ')}, {where}.")
+        (least, most), (where, there) = card.value.split(" … "), card.detail.split(" … ")
+        ranges.append(f"The mean of {card.label} is least {where} ({least}), and greatest {there} ({most}).")
     return [*ranges, *study_sentences(study)[: 3 - len(ranges)]]
 
 
