@@ -174,7 +174,7 @@ def open_page(browser):
         page = browser.new_page(
             viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts
         )
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(120_000)
         page.on("console", lambda message: amiss.append(message.text))
         page.on("pageerror", lambda error: amiss.append(str(error)))
         page.on("request", lambda request: request.url.startswith("file:") or amiss.append(request.url))

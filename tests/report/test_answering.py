@@ -57,16 +57,28 @@ def plot(page, name):
     return found
 
 
+def eventually(page, holds):
+    """Until a condition holds; a plot is drawn again some time after what it answers to."""
+    for _ in range(3000):
+        if holds():
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError("the plot never answers")
+
+
 def middle(found):
     box = found.locator(".plot").bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def x_labels(found):
-    """Numbers below the horizontal axis."""
-    groups = found.locator(".plot .role-axis-label").all()
-    texts = next(found for each in groups if (found := each.locator("text").all_text_contents()))
-    return [float(text) for text in texts]
+    """Numbers below the horizontal axis; none while it is drawn again."""
+    labels = """figure => {
+        const groups = [...figure.querySelectorAll(".plot .role-axis-label")];
+        const texts = groups.map(each => [...each.querySelectorAll("text")].map(text => text.textContent));
+        return texts.find(each => each.length) ?? [];
+    }"""
+    return [float(text) for text in found.evaluate(labels)]
 
 
 class TestPlots:
@@ -89,13 +101,10 @@ class TestPlots:
         queue.scroll_into_view_if_needed()
         page.mouse.move(*middle(queue))
         page.mouse.wheel(0, -400)
-        page.wait_for_timeout(500)
-        seen = x_labels(rate)
-        assert whole[0] < seen[0] < seen[-1] < whole[-1]
-        assert seen == x_labels(queue)
+        eventually(page, lambda: (seen := x_labels(rate)) and whole[0] < seen[0] and seen[-1] < whole[-1])
+        eventually(page, lambda: x_labels(queue) == x_labels(rate))
         page.mouse.dblclick(*middle(queue))
-        page.wait_for_timeout(500)
-        assert x_labels(plot(page, "port-rate")) == whole
+        eventually(page, lambda: x_labels(rate) == x_labels(queue) == whole)
 
     def test_a_closer_look_at_a_long_series_shows_each_interval(self, open_page, tmp_path):
         changes = {
@@ -106,21 +115,25 @@ class TestPlots:
         page = open_page(write_report(tmp_path / "long", pictures=False).page)
         queue = plot(page, "port-queue")
         page.mouse.move(*middle(queue))
-        while (labels := sorted(x_labels(queue)))[-1] - labels[0] > 2:
+        while not (labels := sorted(x_labels(queue))) or labels[-1] - labels[0] > 2:
             page.mouse.wheel(0, -100)
             page.wait_for_timeout(100)
-        page.wait_for_timeout(800)
-        left, right = labels[0], labels[-1]
-        wanted = records["intervals"].filter(pl.col("t_ps").is_between(left * 1e9, right * 1e9)).height
         steps = """path => {
             const width = path.closest("svg").viewBox.baseVal.width;
             const places = path.getAttribute("d").match(/[\\d.-]+(?=,)/g).map(Number);
             return new Set(places.filter(each => each > 0 && each < width)).size;
         }"""
-        assert queue.locator(".plot .mark-line path").first.evaluate(steps) >= wanted > 30
+
+        def each_is_shown():
+            if not (labels := sorted(x_labels(queue))):
+                return False
+            there = pl.col("t_ps").is_between(labels[0] * 1e9, labels[-1] * 1e9)
+            wanted = records["intervals"].filter(there).height
+            return queue.locator(".plot .mark-line path").first.evaluate(steps) >= wanted > 30
+
+        eventually(page, each_is_shown)
         page.mouse.dblclick(*middle(queue))
-        page.wait_for_timeout(500)
-        assert x_labels(plot(page, "port-queue"))[-1] == 50
+        eventually(page, lambda: x_labels(queue)[-1:] == [50])
 
     def test_an_entry_of_a_legend_shows_its_series_alone(self, opened):
         page = opened()
@@ -132,8 +145,7 @@ class TestPlots:
 
         assert strong() == 2
         found.locator(".plot .role-legend-label text").first.click()
-        page.wait_for_timeout(300)
-        assert strong() == 1
+        eventually(page, lambda: strong() == 1)
 
     @pytest.mark.parametrize("width", [360, 768, 1280])
     def test_plots_are_redrawn_at_the_width_of_the_page_with_text_of_the_same_size(self, opened, width):
@@ -219,8 +231,7 @@ def test_what_is_vendored_is_what_its_list_says():
 def test_a_table_on_a_narrow_screen_has_the_cells_of_a_row_below_each_other_with_their_names(opened):
     page = opened()
     page.set_viewport_size({"width": 420, "height": 900})
-    page.wait_for_timeout(100)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    eventually(page, lambda: page.evaluate("document.documentElement.scrollWidth") <= 420)
     wide = "[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth + 1)"
     assert page.evaluate(f"{wide}.length") == 0
     table = page.locator("table.stack").first

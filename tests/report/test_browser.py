@@ -65,7 +65,7 @@ def page(tmp_path_factory):
 
 
 def browse(address: str, tmp_path, *options: str) -> None:
-    """Open a page without a window, without a net, for at most a minute."""
+    """Open a page without a window, without a net, for at most five minutes."""
     command = [
         CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
         "--disable-component-update", "--no-first-run", f"--user-data-dir={tmp_path / 'profile'}",
@@ -75,7 +75,7 @@ def browse(address: str, tmp_path, *options: str) -> None:
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     ) as browser:
         try:
-            assert browser.wait(timeout=60) == 0
+            assert browser.wait(timeout=300) == 0
         finally:
             if browser.poll() is None:
                 os.killpg(browser.pid, signal.SIGKILL)

@@ -67,7 +67,7 @@ class Viewer:
 
     def ask(self, path, *, method="GET", token=None, body=None, **headers):
         """Status, headers and content of a reply; the right token is sent unless another one is given."""
-        connection = http.client.HTTPConnection(urlsplit(self.address).netloc, timeout=120)
+        connection = http.client.HTTPConnection(urlsplit(self.address).netloc, timeout=300)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if token != "":
             sent["Authorization"] = f"Bearer {token or self.token}"
@@ -106,7 +106,7 @@ def served(root, **environment):
         yield Viewer(address, process)
     finally:
         process.terminate()
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
         assert "bug" not in said, said
         assert "Traceback" not in said, said
 
@@ -172,7 +172,7 @@ def browse(chromium):
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(120_000)
         page.on("console", lambda message: _is_end(message.text) or amiss.append(message.text))
         page.on("pageerror", lambda error: amiss.append(str(error)))
         page.on(

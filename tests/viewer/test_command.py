@@ -62,7 +62,7 @@ def test_ctrl_c_ends_the_viewer_well(tmp_path):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline().startswith("http://127.0.0.1:")
     process.send_signal(2)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 0
     assert "Traceback" not in err
 
@@ -95,7 +95,7 @@ def test_a_run_with_view_opens_its_page_and_leaves_the_viewer_to_its_reader(tmp_
         assert address in page.read_text()
         assert urlsplit(address).path == "/result/first"
         token = address.partition("token=")[2]
-        connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)
+        connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=300)
         connection.request("GET", "/result/first.json", headers={"Authorization": f"Bearer {token}"})
         assert connection.getresponse().status == 200
         connection.close()
@@ -103,7 +103,7 @@ def test_a_run_with_view_opens_its_page_and_leaves_the_viewer_to_its_reader(tmp_
     finally:
         for each in viewers:
             each.terminate()
-        psutil.wait_procs(viewers, timeout=60)
+        psutil.wait_procs(viewers, timeout=300)
     assert len(viewers) == 1
 
 

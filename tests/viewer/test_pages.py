@@ -181,7 +181,7 @@ def led(tmp_path):
     for number in range(100):
         (place / f"go-{number}").touch()
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
 
 
 def test_a_search_is_watched_and_stopped_and_keeps_its_trials(tmp_path, led, browse, serve):
@@ -203,7 +203,7 @@ def test_a_search_is_watched_and_stopped_and_keeps_its_trials(tmp_path, led, bro
         drawn(page)
         assert "NDR" in page.locator("#sentence").inner_text()
         page.get_by_role("button", name="Stop and keep what is finished").click()
-        said = process.communicate(timeout=120)
+        said = process.communicate(timeout=300)
         assert process.returncode == 130, said
         until(page, "document.getElementById('status').textContent === 'interrupted'")
         assert page.get_by_role("button", name="Stop").count() == 0
@@ -222,7 +222,7 @@ def test_a_search_is_stopped_without_scripts(tmp_path, led, browse, serve):
             assert process.poll() is None, process.communicate()
         page = browse(viewer, "/result/led", scripts=False)
         page.get_by_role("button", name="Stop and keep what is finished").click()
-        process.communicate(timeout=120)
+        process.communicate(timeout=300)
         assert process.returncode == 130
 
 
@@ -329,7 +329,7 @@ def test_texts_of_a_result_are_never_taken_for_html(tmp_path, results, browse, s
             page.locator("main").wait_for()
             for figure in page.locator("figure[data-plot]").all():
                 figure.scroll_into_view_if_needed()
-            page.wait_for_timeout(200)
+                figure.locator(".plot svg").first.wait_for(state="attached")
             assert hostile[:20] in page.inner_text("body"), path
             assert page.evaluate("window.hit === undefined"), path
             assert page.locator("img[src=x], a[href^=javascript]").count() == 0, path
