@@ -115,9 +115,11 @@ class TestPlots:
         page = open_page(write_report(tmp_path / "long", pictures=False).page)
         queue = plot(page, "port-queue")
         page.mouse.move(*middle(queue))
+        line = queue.locator(".plot .mark-line path").first
         while not (labels := sorted(x_labels(queue))) or labels[-1] - labels[0] > 2:
-            page.mouse.wheel(0, -100)
-            page.wait_for_timeout(100)
+            drawn = line.get_attribute("d")
+            page.mouse.wheel(0, -400)
+            eventually(page, lambda drawn=drawn: line.get_attribute("d") != drawn)
         steps = """path => {
             const width = path.closest("svg").viewBox.baseVal.width;
             const places = path.getAttribute("d").match(/[\\d.-]+(?=,)/g).map(Number);
@@ -129,7 +131,7 @@ class TestPlots:
                 return False
             there = pl.col("t_ps").is_between(labels[0] * 1e9, labels[-1] * 1e9)
             wanted = records["intervals"].filter(there).height
-            return queue.locator(".plot .mark-line path").first.evaluate(steps) >= wanted > 30
+            return line.evaluate(steps) >= wanted > 30
 
         eventually(page, each_is_shown)
         page.mouse.dblclick(*middle(queue))
