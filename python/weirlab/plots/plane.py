@@ -136,10 +136,8 @@ def heat_map(
         "value:Q",
         title=value_title,
         scale=_scale(ends, middle),
-        # The padding leaves room for a title in a wider font than the one that was measured.
-        legend=alt.Legend(
-            orient="right", direction="vertical", title=value_title, gradientLength=220, padding=16
-        ),
+        # Below the plane, where a narrow screen has room for it.
+        legend=alt.Legend(orient="bottom", direction="horizontal", title=value_title, gradientLength=220),
     )
     horizontal, vertical = _position("x:Q", x, across), _position("y:Q", y, up)
     base = alt.Chart(cells).encode(x=horizontal, x2="x2:Q", y=vertical, y2="y2:Q")
