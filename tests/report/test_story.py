@@ -168,3 +168,13 @@ def test_a_hotspot_is_told_first_with_what_it_cost_those_who_had_nothing_to_do_w
     told = f"Innocent ports carried {100 * mean:.3g} % of the line rate in the second half of hotspot"
     assert f'<p class="story"><strong>{told}' in page
     assert f"where {100 * innocent.ideal:.3g} % is possible; throughput did not recover." in page
+
+
+def test_a_study_tells_where_a_measure_is_least_and_greatest_once(tmp_path):
+    loss = {"loss": {"kind": "loss-ratio", "of": "load"}}
+    changes = {"run.duration": "1 ms", "study.replicates": 2, "measure": loss}
+    weirlab.study(load("load-and-buffer", changes), out=tmp_path / "study")
+    page = write_report(tmp_path / "study", pictures=False).page.read_text()
+    story = re.search(r'<p class="story">(.*?)</p>', page)[1]
+    assert story.startswith("<strong>The mean of loss is least at load ")
+    assert story.count("loss") == 1

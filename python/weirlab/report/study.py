@@ -161,11 +161,13 @@ def _losses(study: Study) -> page.Card:
 
 def _story(study: Study) -> list[str]:
     """From where to where the first measures go, then what is said of the study as a whole."""
-    ranges = []
+    ranges, told = [], set()
     for card in _extremes(study)[:2]:
+        told.add(f"{card.label}: {card.value}, {card.detail}.")
         (least, most), (where, there) = card.value.split(" … "), card.detail.split(" … ")
         ranges.append(f"The mean of {card.label} is least {where} ({least}), and greatest {there} ({most}).")
-    return [*ranges, *study_sentences(study)[: 3 - len(ranges)]]
+    others = [each for each in study_sentences(study) if each not in told]
+    return [*ranges, *others[: 3 - len(ranges)]]
 
 
 def _extremes(study: Study) -> list[page.Card]:
