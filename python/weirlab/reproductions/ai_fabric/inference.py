@@ -8,17 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from weirlab.reproductions.ai_fabric.tests import (
-    BALANCED,
-    BALANCING,
-    LEAVES,
-    LOSSLESS,
-    STAR,
-    WATCHDOG,
-    Tree,
-    Trial,
-    at_once,
-)
+from weirlab.reproductions.ai_fabric import tests
 from weirlab.reproductions.ai_fabric.transports import DATA, NSCC, TRANSPORTS, TRIMMED, packets, queues_of
 
 MODELS = {"M1": (2, 4096), "M2": (4, 7168), "M4": (8, 7168)}
@@ -32,8 +22,8 @@ KV = 4_000_000
 """A transfer of several at once [B]."""
 KV_SENDERS, EP_SENDERS = 4, 8
 """To one host."""
-_NOTHING: Tree = {}
-_SPRAYED: Tree = {**TRANSPORTS["RCCC"], "paths": {"rule": "oblivious", "values": 64}}
+_NOTHING: tests.Tree = {}
+_SPRAYED: tests.Tree = {**TRANSPORTS["RCCC"], "paths": {"rule": "oblivious", "values": 64}}
 
 
 _RANKS = 16
@@ -55,7 +45,7 @@ def pair_bytes(model: str, ranks: int) -> int:
     return TOKENS * experts * width * 2 // ranks
 
 
-def _dispatch(model: str, ranks: int, **more: Any) -> Tree:
+def _dispatch(model: str, ranks: int, **more: Any) -> tests.Tree:
     """Ranks spread over the leaves."""
     return {
         "from": [f"host-{4 * (i % 4) + i // 4}" for i in range(ranks)],
@@ -72,16 +62,16 @@ def _dispatch(model: str, ranks: int, **more: Any) -> Tree:
     }
 
 
-def _times(of: str) -> Tree:
+def _times(of: str) -> tests.Tree:
     return {
         f"measure.{name}": {"kind": "message-time", "of": of, "at": share}
         for name, share in (("p50", "50 %"), ("p99", "99 %"), ("last", "100 %"))
     }
 
 
-def _transfers() -> Iterator[Trial]:
+def _transfers() -> Iterator[tests.Trial]:
     """5.2, 5.3, 6.4: KV transfers one at a time, several at once, and more than decode hosts take."""
-    trimmed: Tree = {"queues.all": queues_of(TRIMMED)}
+    trimmed: tests.Tree = {"queues.all": queues_of(TRIMMED)}
     times = _times("kv")
     for size, every in (("64 kB", "100 us"), ("1 MB", "1 ms"), ("16 MB", "8 ms")):
         for load in (0, 50, 75):
@@ -98,7 +88,9 @@ def _transfers() -> Iterator[Trial]:
                 **({"traffic.others": others} if load else {}),
                 "run.duration": "16 ms",
             }
-            yield Trial("I 5.2", f"{size}, background {load} %", LEAVES, changes, quick=size != "16 MB")
+            yield tests.Trial(
+                "I 5.2", f"{size}, background {load} %", tests.LEAVES, changes, quick=size != "16 MB"
+            )
     for pairs in (1, 2, 4, 8):
         entry = {
             "from": f"host-[0-{pairs - 1}]",
@@ -107,7 +99,7 @@ def _transfers() -> Iterator[Trial]:
             "source": packets(f"{KV} B"),
             "transport": _SPRAYED,
         }
-        yield Trial("I 5.3", f"{pairs} pairs", LEAVES, {**trimmed, **times, "traffic.kv": entry})
+        yield tests.Trial("I 5.3", f"{pairs} pairs", tests.LEAVES, {**trimmed, **times, "traffic.kv": entry})
     for load in (50, 150, 200):
         source = {
             "kind": "messages",
@@ -129,13 +121,13 @@ def _transfers() -> Iterator[Trial]:
             "measure.unfinished": {"kind": "unfinished-messages", "of": "kv"},
             "run.duration": "8 ms",
         }
-        yield Trial("I 6.4", f"prefill at {load} %", LEAVES, changes)
+        yield tests.Trial("I 6.4", f"prefill at {load} %", tests.LEAVES, changes)
 
 
-def _experts() -> Iterator[Trial]:
+def _experts() -> Iterator[tests.Trial]:
     """7.1 to 7.4: dispatches alone, by modes, over more ranks, and next to KV transfers."""
-    trimmed: Tree = {"queues.all": queues_of(TRIMMED), "run.duration": "40 ms"}
-    measures: Tree = {
+    trimmed: tests.Tree = {"queues.all": queues_of(TRIMMED), "run.duration": "40 ms"}
+    measures: tests.Tree = {
         "measure.job": {"kind": "job-time", "of": "ep"},
         "measure.bandwidth": {"kind": "bus-bandwidth", "of": "ep"},
         "measure.p99": {"kind": "message-time", "of": "ep", "at": "99 %"},
@@ -143,12 +135,12 @@ def _experts() -> Iterator[Trial]:
     for model in MODELS:
         entry = {"traffic.ep": _dispatch(model, 16)}
         changes = {**trimmed, **measures, **entry}
-        yield Trial("I 7.1", f"{model}, 16 ranks", LEAVES, changes, quick=model == "M1")
+        yield tests.Trial("I 7.1", f"{model}, 16 ranks", tests.LEAVES, changes, quick=model == "M1")
     yield from _modes()
     for ranks in (4, 8):
         entry = {"traffic.ep": _dispatch("M2", ranks)}
-        yield Trial("I 7.3", f"{ranks} ranks", LEAVES, {**trimmed, **measures, **entry})
-    ep: Tree = {"traffic.ep": _dispatch("M1", 16, compute="500 us"), **measures}
+        yield tests.Trial("I 7.3", f"{ranks} ranks", tests.LEAVES, {**trimmed, **measures, **entry})
+    ep: tests.Tree = {"traffic.ep": _dispatch("M1", 16, compute="500 us"), **measures}
     for load in (50, 75):
         source = {
             "kind": "messages",
@@ -156,7 +148,7 @@ def _experts() -> Iterator[Trial]:
             "load": f"{load} %",
             "packet": packets("1 B")["packet"],
         }
-        kv: Tree = {
+        kv: tests.Tree = {
             "traffic.kv": {
                 "from": "host-*",
                 "to": "host-*",
@@ -169,14 +161,14 @@ def _experts() -> Iterator[Trial]:
         }
         for word, more in {"together": ep, "alone": _NOTHING}.items():
             changes = {**trimmed, **more, **kv}
-            yield Trial("I 7.4", f"KV at {load} %, {word}", LEAVES, changes, quick=load == 50)
-    yield Trial("I 7.4", "EP alone", LEAVES, {**trimmed, **ep})
+            yield tests.Trial("I 7.4", f"KV at {load} %, {word}", tests.LEAVES, changes, quick=load == 50)
+    yield tests.Trial("I 7.4", "EP alone", tests.LEAVES, {**trimmed, **ep})
 
 
-def _modes() -> Iterator[Trial]:
+def _modes() -> Iterator[tests.Trial]:
     """7.2: a dispatch in one message to each rank or in one for each token, and by ways of routing tokens."""
     pair = pair_bytes("M1", _RANKS)
-    measures: Tree = {
+    measures: tests.Tree = {
         "queues.all": queues_of(TRIMMED),
         **_times("*"),
         "measure.jfi": {"kind": "link-imbalance", "of": "level1-*->host-*", "take": "jain"},
@@ -189,7 +181,9 @@ def _modes() -> Iterator[Trial]:
         ("low latency", token, f"{TOKENS_A_PAIR - 0.5} ns"),
     ):
         entry = {"from": "host-*", "to": "host-*", "pattern": everyone, "source": source, "stop": stop}
-        yield Trial("I 7.2", mode, LEAVES, {**measures, "traffic.ep": {**entry, "transport": _SPRAYED}})
+        yield tests.Trial(
+            "I 7.2", mode, tests.LEAVES, {**measures, "traffic.ep": {**entry, "transport": _SPRAYED}}
+        )
     for mode, popularity in POPULARITY.items():
         entries = {
             f"traffic.to-{rank}": {
@@ -200,10 +194,10 @@ def _modes() -> Iterator[Trial]:
             }
             for rank, share in enumerate(popularity)
         }
-        yield Trial("I 7.2", mode, LEAVES, {**measures, **entries})
+        yield tests.Trial("I 7.2", mode, tests.LEAVES, {**measures, **entries})
 
 
-def _congestion() -> Iterator[Trial]:
+def _congestion() -> Iterator[tests.Trial]:
     """8.1, 8.2: marks and flow control where prefill hosts send to one decode host; 9.3: balancing."""
     for senders in (2, 4, 8, 16):
         for mark in (100, 500, 1000):
@@ -222,7 +216,7 @@ def _congestion() -> Iterator[Trial]:
                 "measure.queue": {"kind": "max-queue", "of": "switch-0->host-64"},
                 "measure.last": {"kind": "message-time", "of": "kv", "at": "100 %"},
             }
-            yield Trial("I 8.1", f"{senders}:1, {mark} kB", STAR, changes, quick=senders < 8)
+            yield tests.Trial("I 8.1", f"{senders}:1, {mark} kB", tests.STAR, changes, quick=senders < 8)
     for senders in (4, 8, 16):
         for window in ("0.1 ms", "1 ms"):
             changes = {
@@ -248,11 +242,11 @@ def _congestion() -> Iterator[Trial]:
                 "measure.utilisation": {"kind": "utilisation", "of": "switch-0->host-64"},
                 "measure.last": {"kind": "message-time", "of": "*", "at": "100 %"},
             }
-            yield Trial("I 8.2", f"{senders} transfers in {window}", STAR, changes)
+            yield tests.Trial("I 8.2", f"{senders} transfers in {window}", tests.STAR, changes)
     yield from _mixed()
     yield from _circles()
     for what, sizes in (("KV", (8_000_000,)), ("EP", (400_000,)), ("both", (8_000_000, 400_000))):
-        for name, balancing in BALANCING.items():
+        for name, balancing in tests.BALANCING.items():
             entries = {
                 f"traffic.of-{size}": {
                     "from": "host-*",
@@ -262,11 +256,11 @@ def _congestion() -> Iterator[Trial]:
                 }
                 for size in sizes
             }
-            changes = {"queues.all": queues_of({**DATA, "limit": "4 MB"}), **entries, **BALANCED}
-            yield Trial("I 9.3", f"{what}, {name}", LEAVES, changes)
+            changes = {"queues.all": queues_of({**DATA, "limit": "4 MB"}), **entries, **tests.BALANCED}
+            yield tests.Trial("I 9.3", f"{what}, {name}", tests.LEAVES, changes)
 
 
-def _mixed() -> Iterator[Trial]:
+def _mixed() -> Iterator[tests.Trial]:
     """8.3: dispatches come to KV transfers, or these to dispatches."""
     entries = {"KV": (0, KV_SENDERS, 40), "EP": (KV_SENDERS, KV_SENDERS + EP_SENDERS, 20)}
     for order in (("KV", "EP"), ("EP", "KV")):
@@ -301,33 +295,33 @@ def _mixed() -> Iterator[Trial]:
                         "source": packets(f"{size} MB"),
                         "transport": transport,
                     }
-            yield Trial("I 8.3", f"{order[0]} first, {name}", STAR, changes)
+            yield tests.Trial("I 8.3", f"{order[0]} first, {name}", tests.STAR, changes)
 
 
-def _circles() -> Iterator[Trial]:
+def _circles() -> Iterator[tests.Trial]:
     """8.4: KV transfers on all ways of a ring whose buffers depend on each other, and on a tree."""
-    raw = at_once("40 MB")
-    windows: Tree = {
+    raw = tests.at_once("40 MB")
+    windows: tests.Tree = {
         "source": packets("40 MB"),
         "transport": {**TRANSPORTS["DCQCN"], "congestion_control": {"kind": "line-rate"}, "answers": {}},
     }
-    nothing: Tree = {}
-    measures: Tree = {
+    nothing: tests.Tree = {}
+    measures: tests.Tree = {
         "measure.depth": {"kind": "pause-depth", "of": "*->*"},
         "measure.dropped": {"kind": "drops", "of": "*->*"},
     }
     for name, kv, more in (
         ("no watchdog", {"source": raw}, nothing),
-        ("watchdog", {"source": raw}, WATCHDOG),
+        ("watchdog", {"source": raw}, tests.WATCHDOG),
         ("windows of a round trip", windows, nothing),
     ):
         entries = {
             f"traffic.to-{i}": {"from": f"host-{(i + 2) % 4}", "to": f"host-{i}", "class": 3, **kv}
             for i in range(4)
         }
-        yield Trial("I 8.4", f"ring of four, {name}", "pfc-deadlock", {**entries, **measures, **more})
+        yield tests.Trial("I 8.4", f"ring of four, {name}", "pfc-deadlock", {**entries, **measures, **more})
     changes = {
-        **LOSSLESS,
+        **tests.LOSSLESS,
         **measures,
         "traffic.kv": {"from": "host-*", "pattern": {"kind": "permutation", "shift": 4}, "source": raw},
         "run.duration": "2 ms",
@@ -335,7 +329,7 @@ def _circles() -> Iterator[Trial]:
         "measure.delivered": {"kind": "delivered-rate", "of": "*", "window": "1 ms .. 2 ms"},
         "measure.trunks-held": {"kind": "pause-time", "of": "level*->level*", "take": "longest"},
     }
-    yield Trial("I 8.4", "leaves and spines", LEAVES, changes)
+    yield tests.Trial("I 8.4", "leaves and spines", tests.LEAVES, changes)
 
 
-TRIALS: tuple[Trial, ...] = (*_transfers(), *_experts(), *_congestion())
+TRIALS: tuple[tests.Trial, ...] = (*_transfers(), *_experts(), *_congestion())

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from weirlab.reproductions.ai_fabric.tests import (
-    BALANCED,
-    JOB,
-    LEAVES,
-    LOSSLESS,
-    STAR,
-    Tree,
-    Trial,
-    at_once,
-)
+from weirlab.reproductions.ai_fabric import tests
 
 PAYLOAD, FRAME = 4096, 4160
 """Data and frame of a packet [B]."""
@@ -24,21 +15,21 @@ DUMPED = 2_000_000
 """Message of each sender of an incast [B]."""
 TIMEOUT_US = 500
 """Of senders, where packets are dropped."""
-_RDMA: Tree = {"kind": "rdma", "recovery": "selective", "answers": {"class": 6, "every": "16 KiB"}}
-NSCC: Tree = {**_RDMA, "congestion_control": {"kind": "nscc"}}
-TRANSPORTS: Mapping[str, Tree] = {
+_RDMA: tests.Tree = {"kind": "rdma", "recovery": "selective", "answers": {"class": 6, "every": "16 KiB"}}
+NSCC: tests.Tree = {**_RDMA, "congestion_control": {"kind": "nscc"}}
+TRANSPORTS: Mapping[str, tests.Tree] = {
     "NSCC": NSCC,
     "RCCC": {**_RDMA, "congestion_control": {"kind": "line-rate"}, "credit": {}},
     "DCQCN": {**_RDMA, "congestion_control": {"kind": "dcqcn-sender"}},
 }
-DATA: Tree = {
+DATA: tests.Tree = {
     "class": 0,
     "weight": 1,
     "kind": "drop-tail",
     "limit": "200 kB",
     "marking": {"k_min": "40 kB", "k_max": "160 kB", "when": "departure"},
 }
-TRIMMED: Tree = {**DATA, "trim": {"to": 6, "size": "64 B"}}
+TRIMMED: tests.Tree = {**DATA, "trim": {"to": 6, "size": "64 B"}}
 
 
 TWO_SWITCHES = """\
@@ -57,32 +48,36 @@ run: {duration: 4 ms, seed: 1}
 """An incast of 32, and one host that sends to another receiver; the trunk carries them all."""
 
 
-def queues_of(data: Tree) -> Tree:
+def queues_of(data: tests.Tree) -> tests.Tree:
     """Queues of switches for data and, before them, answers and headers."""
     control = {"class": 6, "kind": "drop-tail", "limit": "400 kB"}
     return {"at": "@switches->*", "kind": "classes", "classes": {"data": data, "control": control}}
 
 
-def packets(size: str) -> Tree:
+def packets(size: str) -> tests.Tree:
     """One message of each sender at the start, in packets."""
     cut = {"payload": f"{PAYLOAD} B", "headers": f"{FRAME - PAYLOAD} B"}
-    return {**at_once(size), "packet": cut}
+    return {**tests.at_once(size), "packet": cut}
 
 
-def _spraying() -> Iterator[Trial]:
+def _spraying() -> Iterator[tests.Trial]:
     entry: dict[str, Any] = {"from": "host-*", "pattern": {"kind": "permutation", "shift": 4}}
     plain = {"queues.all": queues_of({**DATA, "limit": "4 MB"})}
     for values in (1, 4, 8, 16, 32):
         paths = {"rule": "oblivious", "values": values}
         transport = NSCC if values == 1 else {**NSCC, "paths": paths}
         traffic = {**entry, "source": packets("8 MB"), "transport": transport}
-        yield Trial("6.3", f"{values} paths", LEAVES, {**plain, "traffic.all": traffic, **BALANCED})
+        yield tests.Trial(
+            "6.3", f"{values} paths", tests.LEAVES, {**plain, "traffic.all": traffic, **tests.BALANCED}
+        )
     source = {**packets("8 MB"), "balancing": {"kind": "round-robin"}}
     sprayed = {**entry, "source": source, "transport": NSCC}
-    yield Trial("6.3", "switches spray", LEAVES, {**plain, "traffic.all": sprayed, **BALANCED})
+    yield tests.Trial(
+        "6.3", "switches spray", tests.LEAVES, {**plain, "traffic.all": sprayed, **tests.BALANCED}
+    )
 
 
-def _incast() -> Iterator[Trial]:
+def _incast() -> Iterator[tests.Trial]:
     measures = {
         "measure.last": {"kind": "message-time", "of": "*", "at": "100 %"},
         "measure.first": {"kind": "message-time", "of": "*", "at": "0.01 %"},
@@ -104,7 +99,7 @@ def _incast() -> Iterator[Trial]:
                 **measures,
                 "run.duration": "40 ms",
             }
-            yield Trial("6.4", f"{senders}:1, {name}", STAR, changes)
+            yield tests.Trial("6.4", f"{senders}:1, {name}", tests.STAR, changes)
     for name, data in (("payloads are trimmed", TRIMMED), ("packets are dropped", DATA)):
         traffic = {
             "from": "host-[0-1]",
@@ -118,16 +113,16 @@ def _incast() -> Iterator[Trial]:
         }
         queues = queues_of({**data, "limit": "100 kB"})
         changes = {"queues.all": queues, "traffic.all": traffic, **measures, "run.duration": "40 ms"}
-        yield Trial("6.5", f"2:1, {name}", STAR, changes)
+        yield tests.Trial("6.5", f"2:1, {name}", tests.STAR, changes)
 
 
-def _blocking() -> Iterator[Trial]:
+def _blocking() -> Iterator[tests.Trial]:
     """6.5: what flow control under an incast costs others."""
-    load: Tree = {"source": {"kind": "constant", "load": "100 %", "frame_size": "1024 B"}}
+    load: tests.Tree = {"source": {"kind": "constant", "load": "100 %", "frame_size": "1024 B"}}
     marking = {"at": "switch-*->*", "k_min": "100 kB", "k_max": "400 kB", "p_max": "20 %"}
-    dcqcn: Tree = {"control.dcqcn": {"marking": marking, "reaction_point": {"at": "@hosts"}}}
-    nothing: Tree = {}
-    ways = {"queues drop": nothing, "PFC": LOSSLESS, "PFC and DCQCN": {**LOSSLESS, **dcqcn}}
+    dcqcn: tests.Tree = {"control.dcqcn": {"marking": marking, "reaction_point": {"at": "@hosts"}}}
+    nothing: tests.Tree = {}
+    ways = {"queues drop": nothing, "PFC": tests.LOSSLESS, "PFC and DCQCN": {**tests.LOSSLESS, **dcqcn}}
     for name, way in ways.items():
         changes = {
             **way,
@@ -140,10 +135,10 @@ def _blocking() -> Iterator[Trial]:
             "measure.depth": {"kind": "pause-depth", "of": "*->*"},
             "measure.drops": {"kind": "drops", "of": "*->*"},
         }
-        yield Trial("6.5", f"32:1, {name}", TWO_SWITCHES, changes)
+        yield tests.Trial("6.5", f"32:1, {name}", TWO_SWITCHES, changes)
 
 
-def _collectives() -> Iterator[Trial]:
+def _collectives() -> Iterator[tests.Trial]:
     for operation in ("all-reduce", "all-gather", "all-to-all"):
         for name in ("NSCC", "RCCC"):
             entry = {
@@ -161,9 +156,9 @@ def _collectives() -> Iterator[Trial]:
                 "queues.all": queues_of(TRIMMED),
                 "traffic.job": entry,
                 "run.duration": "100 ms",
-                **JOB,
+                **tests.JOB,
             }
-            yield Trial("6.6", f"{operation}, {name}", LEAVES, changes)
+            yield tests.Trial("6.6", f"{operation}, {name}", tests.LEAVES, changes)
 
 
-TRIALS: tuple[Trial, ...] = (*_spraying(), *_incast(), *_blocking(), *_collectives())
+TRIALS: tuple[tests.Trial, ...] = (*_spraying(), *_incast(), *_blocking(), *_collectives())

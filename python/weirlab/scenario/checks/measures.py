@@ -8,22 +8,7 @@ from typing import TYPE_CHECKING
 from weirlab.errors import ForeignFault
 from weirlab.fields.base import kind_of
 from weirlab.foreign import blamed
-from weirlab.measures.base import (
-    GROUP,
-    Delays,
-    Estimates,
-    FlowMeasure,
-    FlowSeries,
-    Hotspot,
-    Levels,
-    Measure,
-    MessageRows,
-    Need,
-    PortMeasure,
-    PortSeries,
-    SharedBuffers,
-    Streams,
-)
+from weirlab.measures import base
 from weirlab.measures.fairness import JainFairness
 from weirlab.scenario.checks.records import amiss
 from weirlab.scenario.file.problems import did_you_mean
@@ -56,13 +41,13 @@ def check_measures(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     for name, measure in scenario.measure.items():
         path: Where = ("measure", name)
         try:
-            with blamed(type(measure), GROUP, kind_of(type(measure)), "what it needs"):
+            with blamed(type(measure), base.GROUP, kind_of(type(measure)), "what it needs"):
                 yield from list(_faults(scenario, layout, measure, path))
         except ForeignFault as error:
             yield path, str(error)
 
 
-def _faults(scenario: Scenario, layout: Layout, measure: Measure, path: Where) -> Iterator[Fault]:
+def _faults(scenario: Scenario, layout: Layout, measure: base.Measure, path: Where) -> Iterator[Fault]:
     window = measure.limits
     if window is not None and scenario.run.duration is not None and window.high > scenario.run.duration:
         yield (
@@ -78,15 +63,15 @@ def _faults(scenario: Scenario, layout: Layout, measure: Measure, path: Where) -
         yield from _selector(scenario, layout, measure, path) or _data(scenario, layout, measure, path)
 
 
-def _hotspots(measure: Measure) -> list[Hotspot]:
-    return [need for need in measure.needs() if isinstance(need, Hotspot)]
+def _hotspots(measure: base.Measure) -> list[base.Hotspot]:
+    return [need for need in measure.needs() if isinstance(need, base.Hotspot)]
 
 
-def _selector(scenario: Scenario, layout: Layout, measure: Measure, path: Where) -> list[Fault]:
+def _selector(scenario: Scenario, layout: Layout, measure: base.Measure, path: Where) -> list[Fault]:
     """Ports or traffic that there are not."""
-    if isinstance(measure, PortMeasure):
+    if isinstance(measure, base.PortMeasure):
         return list(ports_amiss(layout, measure.of, (*path, "of")))
-    assert isinstance(measure, FlowMeasure), "a measure is one of ports or of flows"
+    assert isinstance(measure, base.FlowMeasure), "a measure is one of ports or of flows"
     names = list(scenario.traffic)
     if len(_hotspots(measure)) == len(list(measure.needs())):
         # Of the traffic of hotspots there are totals, but no series.
@@ -95,7 +80,7 @@ def _selector(scenario: Scenario, layout: Layout, measure: Measure, path: Where)
     return list(traffic_amiss(measure.of, names, (*path, "of")))
 
 
-def _data(scenario: Scenario, layout: Layout, measure: Measure, path: Where) -> list[Fault]:
+def _data(scenario: Scenario, layout: Layout, measure: base.Measure, path: Where) -> list[Fault]:
     """What the measure itself finds wrong, or else data that it needs and nobody records."""
     own: list[Fault] = [((*path, field), message) for field, message in measure.faults()]
     if isinstance(measure, JainFairness):
@@ -105,7 +90,7 @@ def _data(scenario: Scenario, layout: Layout, measure: Measure, path: Where) -> 
     return [fault for need in measure.needs() for fault in _lack(scenario, layout, measure, need, path)]
 
 
-def _of_one(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
+def _of_one(scenario: Scenario, measure: base.FlowMeasure, path: Where) -> Iterator[Fault]:
     """A single entry of messages: tcp and rdma count all of them as one flow."""
     names = list(scenario.traffic)
     chosen = [names[i] for i in selected_traffic(measure.of, names)]
@@ -127,28 +112,32 @@ def _has_wrong_records(scenario: Scenario, layout: Layout) -> bool:
     return any(fault for name, record in series for fault in amiss(scenario, layout, record, name))
 
 
-def _lack(scenario: Scenario, layout: Layout, measure: Measure, need: Need, path: Where) -> Iterator[Fault]:
+def _lack(
+    scenario: Scenario, layout: Layout, measure: base.Measure, need: base.Need, path: Where
+) -> Iterator[Fault]:
     at: Where = (*path, "window") if measure.limits is not None else path
     match need, measure:
-        case PortSeries(), PortMeasure():
+        case base.PortSeries(), base.PortMeasure():
             yield from _port_series(scenario, layout, measure, at)
-        case SharedBuffers(), PortMeasure():
+        case base.SharedBuffers(), base.PortMeasure():
             yield from _shared_buffers(scenario, layout, measure, path)
-        case Levels(), PortMeasure():
+        case base.Levels(), base.PortMeasure():
             yield from _levels(scenario, layout, measure, path)
-        case FlowSeries(), FlowMeasure():
+        case base.FlowSeries(), base.FlowMeasure():
             yield from _flow_series(scenario, layout, measure, need, at)
-        case Delays(), FlowMeasure():
+        case base.Delays(), base.FlowMeasure():
             yield from _delays(scenario, measure, path)
-        case Streams(), FlowMeasure():
+        case base.Streams(), base.FlowMeasure():
             yield from _streams(scenario, measure, path)
-        case MessageRows(of=kinds), FlowMeasure():
+        case base.MessageRows(of=kinds), base.FlowMeasure():
             yield from _messages(scenario, measure, kinds, path)
-        case Estimates(), FlowMeasure():
+        case base.Estimates(), base.FlowMeasure():
             yield from _estimates(scenario, measure, path)
 
 
-def _shared_buffers(scenario: Scenario, layout: Layout, measure: PortMeasure, path: Where) -> Iterator[Fault]:
+def _shared_buffers(
+    scenario: Scenario, layout: Layout, measure: base.PortMeasure, path: Where
+) -> Iterator[Fault]:
     try:
         with_buffer = {layout.nodes[node] for node in buffered(scenario, layout)}
     except NoMatchError:  # reported of 'buffers'
@@ -177,7 +166,7 @@ def _recorded_ports(scenario: Scenario, layout: Layout) -> dict[int, Span]:
     return intervals
 
 
-def _port_series(scenario: Scenario, layout: Layout, measure: PortMeasure, at: Where) -> Iterator[Fault]:
+def _port_series(scenario: Scenario, layout: Layout, measure: base.PortMeasure, at: Where) -> Iterator[Fault]:
     intervals = _recorded_ports(scenario, layout)
     for port in layout.port_ids(measure.of):
         every = intervals.get(port)
@@ -191,7 +180,7 @@ def _port_series(scenario: Scenario, layout: Layout, measure: PortMeasure, at: W
             return
 
 
-def _levels(scenario: Scenario, layout: Layout, measure: PortMeasure, path: Where) -> Iterator[Fault]:
+def _levels(scenario: Scenario, layout: Layout, measure: base.PortMeasure, path: Where) -> Iterator[Fault]:
     records = [record for record in scenario.record.values() if isinstance(record, LevelRecord)]
     for port in layout.port_ids(measure.of):
         record = next((r for r in records if port in layout.port_ids(r.levels)), None)
@@ -207,7 +196,7 @@ def _levels(scenario: Scenario, layout: Layout, measure: PortMeasure, path: Wher
 
 
 def _flow_series(
-    scenario: Scenario, layout: Layout, measure: FlowMeasure, need: FlowSeries, at: Where
+    scenario: Scenario, layout: Layout, measure: base.FlowMeasure, need: base.FlowSeries, at: Where
 ) -> Iterator[Fault]:
     names = list(scenario.traffic)
     series = [record for record in scenario.record.values() if isinstance(record, FlowRecord)]
@@ -226,7 +215,7 @@ def _flow_series(
             return
 
 
-def _delays(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
+def _delays(scenario: Scenario, measure: base.FlowMeasure, path: Where) -> Iterator[Fault]:
     names = list(scenario.traffic)
     recorded = [r.delays for r in scenario.record.values() if isinstance(r, DelayRecord)]
     for i in selected_traffic(measure.of, names):
@@ -236,7 +225,7 @@ def _delays(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[F
             return
 
 
-def _streams(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
+def _streams(scenario: Scenario, measure: base.FlowMeasure, path: Where) -> Iterator[Fault]:
     for name, traffic in scenario.traffic.items():
         if selected_traffic(measure.of, [name]) and isinstance(traffic.source, Carried):
             yield (*path, "of"), f"'{name}' has messages; take 'message-time' or 'slowdown'"
@@ -244,7 +233,9 @@ def _streams(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[
             yield (*path, "of"), f"counts streams of TCP; no tcp carries the traffic '{name}'"
 
 
-def _messages(scenario: Scenario, measure: FlowMeasure, kinds: Sequence[str], path: Where) -> Iterator[Fault]:
+def _messages(
+    scenario: Scenario, measure: base.FlowMeasure, kinds: Sequence[str], path: Where
+) -> Iterator[Fault]:
     known = kinds or [kind_of(each) for each in Carried.__subclasses__()]
     for name, traffic in scenario.traffic.items():
         kind = kind_of(type(traffic.source))
@@ -253,7 +244,7 @@ def _messages(scenario: Scenario, measure: FlowMeasure, kinds: Sequence[str], pa
             yield (*path, "of"), f"needs the source '{what}'; that of '{name}' is '{kind}'"
 
 
-def _estimates(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
+def _estimates(scenario: Scenario, measure: base.FlowMeasure, path: Where) -> Iterator[Fault]:
     recorded = [r.p_streams for r in scenario.record.values() if isinstance(r, PStreamRecord)]
     for name in scenario.traffic:
         if not selected_traffic(measure.of, [name]) or isinstance(scenario.traffic[name].source, Probing):

@@ -20,7 +20,7 @@ from weirlab.scenario.network.layout import Layout, NoMatchError
 from weirlab.scenario.network.selecting import EntryFault
 from weirlab.scenario.resolve.rdma import rdma_spec
 from weirlab.scenario.resolve.transport import tcp_spec
-from weirlab.scenario.traffic import Tcp, Traffic
+from weirlab.scenario.traffic import Tcp, Traffic, messages as kinds
 from weirlab.scenario.traffic.chains import (
     ALGORITHMS,
     Algorithm,
@@ -32,30 +32,6 @@ from weirlab.scenario.traffic.chains import (
 from weirlab.scenario.traffic.chakra import chakra_in
 from weirlab.scenario.traffic.flows import flows_of
 from weirlab.scenario.traffic.goal import goal_in
-from weirlab.scenario.traffic.messages import (
-    AnyBalancing,
-    AnyGaps,
-    BurstyGaps,
-    Carried,
-    Collective,
-    EqualGaps,
-    FixedSizes,
-    Flowlets,
-    FlowTable,
-    Groups,
-    LeastQueue,
-    Local,
-    LognormalGaps,
-    Matrix,
-    Messages,
-    PerFlow,
-    PerFrame,
-    PoissonGaps,
-    Program,
-    PublishedSizes,
-    RoundRobin,
-    Trace,
-)
 from weirlab.scenario.traffic.tables import flows_in, matrix_in, mean_size, published_sizes, sizes_in
 from weirlab.spec import At
 
@@ -68,7 +44,7 @@ def messages(name: str, traffic: Traffic, layout: Layout, duration_ps: int, besi
     Raises EntryFault.
     """
     source, at = traffic.source, ("traffic", name, "source")
-    assert isinstance(source, Carried)
+    assert isinstance(source, kinds.Carried)
     carrier = traffic.transport
     return core.Messages(
         config=tcp_spec(carrier, None, "traffic", name, "transport") if isinstance(carrier, Tcp) else None,
@@ -86,25 +62,25 @@ def messages(name: str, traffic: Traffic, layout: Layout, duration_ps: int, besi
     )
 
 
-def _balancing(balancing: AnyBalancing, *at: str) -> core.Balancing:
+def _balancing(balancing: kinds.AnyBalancing, *at: str) -> core.Balancing:
     origin = At(*at)
     match balancing:
-        case PerFlow(weighted=weighted):
+        case kinds.PerFlow(weighted=weighted):
             return core.BalancingFlow(weighted=weighted, origin=origin)
-        case PerFrame(weighted=weighted):
+        case kinds.PerFrame(weighted=weighted):
             return core.BalancingRandom(weighted=weighted, origin=origin)
-        case RoundRobin():
+        case kinds.RoundRobin():
             return core.BalancingRoundRobin(origin=origin)
-        case LeastQueue():
+        case kinds.LeastQueue():
             return core.BalancingLeastQueue(origin=origin)
-        case Flowlets(gap=gap, weighted=weighted):
+        case kinds.Flowlets(gap=gap, weighted=weighted):
             return core.BalancingFlowlets(gap_ps=gap.ps, weighted=weighted, origin=origin)
 
 
 def _arrivals(name: str, traffic: Traffic, layout: Layout, duration_ps: int, beside: Path) -> core.Arrivals:
     source = traffic.source
     origin = At("traffic", name, "source")
-    if isinstance(source, FlowTable):
+    if isinstance(source, kinds.FlowTable):
         shift = traffic.start.ps
         stop = _stop_ps(traffic, duration_ps)
         hosts = _hosts(layout)
@@ -112,25 +88,25 @@ def _arrivals(name: str, traffic: Traffic, layout: Layout, duration_ps: int, bes
         listed = with_files(lambda: flows_in(beside / source.file, hosts))
         kept = [(start + shift, a, b, size) for start, a, b, size in listed if start + shift < stop]
         return core.ArrivalsListed(list=kept, origin=origin)
-    if isinstance(source, Collective | Program | Trace):
+    if isinstance(source, kinds.Collective | kinds.Program | kinds.Trace):
         ranks = _senders(traffic, layout)
         chain = _chain(source, len(ranks), beside)
         tasks = chain.on(ranks)
         return core.ArrivalsChained(
             start_ps=traffic.start.ps, tasks=tasks, rounds=chain.rounds, origin=origin
         )
-    assert isinstance(source, Messages)
+    assert isinstance(source, kinds.Messages)
     sizes, mean = _sizes(source, beside, *origin.path)
     lists = _Lists()
     sources = _sources(traffic, source, layout, lists, mean, beside, _stop_ps(traffic, duration_ps))
     return core.ArrivalsDrawn(hosts=lists.all, sources=sources, sizes=sizes, origin=origin)
 
 
-def _chain(source: Collective | Program | Trace, ranks: int, beside: Path) -> Chain:
+def _chain(source: kinds.Collective | kinds.Program | kinds.Trace, ranks: int, beside: Path) -> Chain:
     """The tasks of a job. Raises EntryFault."""
-    if isinstance(source, Program):
+    if isinstance(source, kinds.Program):
         return _reading("source", "file")(lambda: goal_in(beside / source.file, ranks))
-    if isinstance(source, Trace):
+    if isinstance(source, kinds.Trace):
         algorithms = source.algorithms
         if algorithms.pieces > 1 and not any(is_cut(each, algorithms.of(each)) for each in ALGORITHMS):
             message = "none of these algorithms sends pieces: leave this out, or write 'all-reduce: tree'"
@@ -172,13 +148,13 @@ def _reading(*place: str) -> Callable[[Callable[[], T]], T]:
     return read
 
 
-def _sizes(source: Messages, beside: Path, *at: str | int) -> tuple[core.MessageSizes, float]:
+def _sizes(source: kinds.Messages, beside: Path, *at: str | int) -> tuple[core.MessageSizes, float]:
     """The distribution of sizes, and its mean [B]."""
     origin = At(*at, "sizes")
     match source.sizes:
-        case FixedSizes(size=size):
+        case kinds.FixedSizes(size=size):
             return core.MessageSizesFixed(fixed=size.bytes, origin=origin), float(size.bytes)
-        case PublishedSizes(name=name):
+        case kinds.PublishedSizes(name=name):
             points = published_sizes(name)
         case table:
             points = _reading("source", "sizes", "file")(lambda: sizes_in(beside / table.file))
@@ -203,7 +179,7 @@ class _Lists:
 
 def _sources(
     traffic: Traffic,
-    source: Messages,
+    source: kinds.Messages,
     layout: Layout,
     lists: _Lists,
     mean: float,
@@ -235,18 +211,18 @@ def _sources(
         return [one]
 
     match traffic.pattern:
-        case Groups(senders=fan_in, receivers=fan_out):
+        case kinds.Groups(senders=fan_in, receivers=fan_out):
             senders, receivers = _ends(traffic, layout)
             _possible(senders, receivers, fan_in, fan_out)
             return made(senders, fan_in, [(1.0, lists.place(receivers))], fan_out)
-        case Local(share=share):
+        case kinds.Local(share=share):
             senders, receivers = _ends(traffic, layout)
             return [
                 one
                 for sender in senders
                 for one in made([sender], 1, _local(layout, sender, receivers, share, lists), 1)
             ]
-        case Matrix(file=file):
+        case kinds.Matrix(file=file):
             hosts = _hosts(layout)
             weights: Mapping[int, list[tuple[float, int]]]
             weights = _reading("pattern", "file")(lambda: matrix_in(beside / file, hosts))
@@ -323,7 +299,7 @@ def _local(
 
 
 def _mean_gap_ps(
-    source: Messages, layout: Layout, senders: Sequence[int], event_bytes: float
+    source: kinds.Messages, layout: Layout, senders: Sequence[int], event_bytes: float
 ) -> float | None:
     """Mean time between two events; None without any. Raises EntryFault."""
     if source.every is not None:
@@ -342,13 +318,13 @@ def _mean_gap_ps(
     return event_bytes * 8e12 / (source.load * rate)
 
 
-def _gaps(gaps: AnyGaps, mean_gap_ps: float) -> core.Gaps:
+def _gaps(gaps: kinds.AnyGaps, mean_gap_ps: float) -> core.Gaps:
     match gaps:
-        case PoissonGaps():
+        case kinds.PoissonGaps():
             return core.GapsPoisson(mean_gap_ps=mean_gap_ps)
-        case EqualGaps():
+        case kinds.EqualGaps():
             return core.GapsConstant(mean_gap_ps=mean_gap_ps)
-        case LognormalGaps(sigma=sigma):
+        case kinds.LognormalGaps(sigma=sigma):
             return core.GapsLognormal(mean_gap_ps=mean_gap_ps, sigma=sigma)
-        case BurstyGaps(variation=variation):
+        case kinds.BurstyGaps(variation=variation):
             return core.GapsHyperexponential(mean_gap_ps=mean_gap_ps, variation=variation)
