@@ -128,6 +128,18 @@ def test_without_scripts_links_and_buttons_do_the_same(viewer, browse):
     page.wait_for_url("**/compare?r=**")
 
 
+def test_filters_that_a_narrow_screen_folds_are_there_once_it_is_wide(tmp_path, browse, serve):
+    weirlab.run(loads(RUN), out=tmp_path / "one")
+    weirlab.run(loads(RUN.replace("name: small", "name: other")), out=tmp_path / "two")
+    with serve(tmp_path) as viewer:
+        page = browse(viewer.wait_for(2), "/", width=700)
+        page.locator("body[data-ready]").wait_for(state="attached")
+        filters = page.get_by_role("region", name="scenario")
+        assert filters.is_hidden()
+        page.set_viewport_size({"width": 1024, "height": 700})
+        filters.wait_for()
+
+
 def test_a_new_result_appears_while_the_list_is_open(tmp_path, browse, serve):
     with serve(tmp_path) as viewer:
         page = browse(viewer, "/")

@@ -114,7 +114,10 @@
     document.addEventListener("visibilitychange", listen);
     listen();
   }
-  if (matchMedia("(max-width: 800px)").matches) document.querySelector(".facets")?.removeAttribute("open");
+  const narrow = matchMedia("(max-width: 800px)");
+  const fold = () => document.querySelector(".facets")?.toggleAttribute("open", !narrow.matches);
+  fold();
+  narrow.addEventListener("change", fold); // a wide screen has no heading that would open them
   showChosen();
   document.body.dataset.ready = "";
 })();
