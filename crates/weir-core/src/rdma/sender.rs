@@ -38,6 +38,8 @@ pub struct Sender {
     paced: Time,
     /// When it was last known that something arrived.
     progress: Time,
+    /// When a timeout was last reported. What had left by then expires with it, however late.
+    collapsed: Time,
     /// Packets sent for the first time.
     fresh: u64,
     /// Losses of what was sent before this packet are of one congestion.
@@ -106,6 +108,7 @@ impl Sender {
             errand: None,
             paced: Time::ZERO,
             progress: Time::ZERO,
+            collapsed: Time::ZERO,
             fresh: 0,
             recover: 0,
             srtt: None,
@@ -405,6 +408,7 @@ impl Sender {
             return;
         }
         self.counters.timeouts += 1;
+        let is_new = self.window.oldest().is_none_or(|at| at >= self.collapsed);
         if self.window.flight() == 0 {
             self.progress = now;
         } else if self.recovery == Recovery::Selective {
@@ -417,11 +421,14 @@ impl Sender {
             self.window.go_back(if whole { 0 } else { self.window.base() });
             self.progress = now;
         }
-        if !self.needs.packets {
+        if !self.needs.packets && is_new {
             let flight = Bytes::new(self.window.flight());
             self.control.on_event(now, &SenderEvent::Congestion { cause: Cause::Timeout, flight });
         }
-        self.control.on_event(now, &SenderEvent::Collapse);
+        if self.needs.packets || is_new {
+            self.control.on_event(now, &SenderEvent::Collapse);
+            self.collapsed = now;
+        }
         let starves = self.credit.is_some() && self.next_data_at() == Time::NEVER && self.window.due().is_some();
         if starves {
             self.errand = Some(PacketKind::Request);

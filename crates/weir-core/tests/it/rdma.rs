@@ -118,6 +118,27 @@ fn what_is_not_answered_is_sent_again_after_its_time() {
     }
 }
 
+/// Swift counts timeouts in a row, and TIMELY and Swift cut with each.
+#[test]
+fn packets_of_one_window_that_expire_one_after_the_other_are_one_timeout() {
+    let swift = cc::Config::Swift(cc::SwiftConfig::default());
+    let config = Config { congestion_control: swift, window_bytes: None, ..config(Recovery::Selective) };
+    let (mut sender, mut receiver) = ends(&config, 50);
+    let first = sent(&mut sender, us(0), 1);
+    bring(&mut sender, &mut receiver, us(10), &first);
+    let window = |sender: &Sender| sender.control().allowance().window.count();
+    let before = window(&sender);
+    for round in 1..4 {
+        let begin = 1000 * round;
+        let lost: usize = (0..8).map(|place| sent(&mut sender, us(begin + place), 1).len()).sum();
+        assert!(lost >= 1);
+        for place in 0..8 {
+            sender.handle_timeout(us(begin + 100 + place));
+        }
+        assert_eq!((sender.flight(), window(&sender)), (Bytes::ZERO, (before >> round).max(1000)));
+    }
+}
+
 /// Answers say which of 64 packets have arrived; nothing that arrived is sent again, though holes are farther apart.
 #[test]
 fn gathered_answers_leave_nothing_out() {
