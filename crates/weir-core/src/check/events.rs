@@ -73,7 +73,8 @@ fn check_event(
     refuse!(event.at_ps > Time::ZERO + MAX_DURATION, "/at_ps", "an event within {MAX_DURATION} (got {})", event.at_ps);
     let by_buffer = |node: u32| spec.buffers.iter().any(|own| own.flow_control.is_some() && own.nodes.contains(&node));
     if event.change.is_of_links() && (!spec.control.is_off() || (0..).take(topology.nodes.len()).any(by_buffer)) {
-        let message = "links go down in networks without BCN, QCN, DCQCN and PAUSE only";
+        let message =
+            "links go down in networks without BCN, QCN, DCQCN, PAUSE and priority flow control (lossless pools) only";
         return Err(SpecError::new("/change", message));
     }
     let limited = spec.control.limited_hosts();

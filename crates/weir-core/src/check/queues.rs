@@ -80,19 +80,18 @@ fn check_classes(classes: &Classes, spec: &Spec) -> Result<(), SpecError> {
     }
     let of_control = |group: &Traffic| group.messages.as_ref()?.rdma.as_ref().map(|rdma| rdma.control_class);
     for group in &spec.traffic {
-        if let Some(class) = of_control(group).filter(|&class| class < CLASSES && !known.contains(class)) {
+        let frames = [("", Some(group.class)), ("the answers of ", of_control(group).filter(|&class| class < CLASSES))];
+        let is_missing = |class: u8| !known.contains(class.min(CLASSES - 1));
+        let missing = frames.iter().find_map(|&(of, class)| Some((of, class.filter(|&class| is_missing(class))?)));
+        if let Some((of, class)) = missing {
+            let name = &group.name;
+            let verb = if of.is_empty() { "is" } else { "are" };
             let message =
-                format!("the answers of traffic '{}' are of class {class}, which has no queue here", group.name);
+                format!("{of}traffic '{name}' {verb} of class {class}, which has no queue here: add one for it");
             return Err(SpecError::new("/list", message));
         }
     }
-    match spec.traffic.iter().find(|group| !known.contains(group.class.min(CLASSES - 1))) {
-        Some(group) => {
-            let message = format!("traffic '{}' is of class {}, which has no queue here", group.name, group.class);
-            Err(SpecError::new("/list", message))
-        }
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 fn check_trim(trim: &Trim, class: &Class, classes: &Classes, spec: &Spec) -> Result<(), SpecError> {
