@@ -9,13 +9,13 @@ mod record;
 mod switching;
 mod transport;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use self::record::check_record;
-use crate::error::{SpecError, refuse};
-use crate::network::Topology;
+use crate::error::{Checked, Part, SpecError, each, refuse};
+use crate::network::{PortSpec, Topology};
 use crate::spec::classes::CLASSES;
-use crate::spec::{Departures, Destination, FrameSize, Run, Source, Spec, Traffic};
+use crate::spec::{Departures, Destination, Discipline, FrameSize, Node, Run, Source, Spec, Traffic};
 use crate::units::{Bytes, Span, Time};
 
 /// Longest run: 2^62 ps, 53 days.
@@ -60,13 +60,13 @@ impl Spec {
     /// # Errors
     /// The first fault found.
     pub fn check(&self) -> Result<Topology, SpecError> {
-        let topology = Topology::expand(&self.network).map_err(|error| error.under("/network"))?;
+        let topology = Topology::expand(&self.network).under("/network")?;
         queues::check_queues(self, &topology)?;
         check_run(&self.run)?;
         check_traffic(&self.traffic, &topology)?;
         switching::check_switching(self, &topology)?;
         buffers::check_buffers(self, &topology)?;
-        control::check_control(&self.control, &topology).map_err(|error| error.under("/control"))?;
+        control::check_control(&self.control, &topology).under("/control")?;
         transport::check_beside_control(self, &topology)?;
         events::check_events(self, &topology)?;
         messages::check_messages(self, &topology)?;
@@ -110,32 +110,42 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     path.iter().map(segment).collect()
 }
 
-fn check_run(run: &Run) -> Result<(), SpecError> {
-    if run.duration_ps == Span::ZERO || run.duration_ps > MAX_DURATION {
-        let message = format!("a run lasts more than 0 s and at most {MAX_DURATION} (got {})", run.duration_ps);
-        return Err(SpecError::new("/run/duration_ps", message));
-    }
+fn check_run(run: &Run) -> Checked {
+    let lasts = run.duration_ps;
+    let is_possible = lasts > Span::ZERO && lasts <= MAX_DURATION;
+    refuse!(!is_possible, "/run/duration_ps", "a run lasts more than 0 s and at most {MAX_DURATION} (got {lasts})");
     Ok(())
 }
 
-fn check_port(port: u32, topology: &Topology) -> Result<(), SpecError> {
-    if port as usize >= topology.ports.len() {
-        return Err(SpecError::new("", format!("there is no port {port}: the network has {}", topology.ports.len())));
-    }
+fn check_port(port: u32, topology: &Topology) -> Checked<&PortSpec> {
+    let all = topology.ports.len();
+    let missing = || SpecError::new("", format!("there is no port {port}: the network has {all}"));
+    topology.ports.get(port as usize).ok_or_else(missing)
+}
+
+fn check_node(node: u32, topology: &Topology) -> Checked<&Node> {
+    let all = topology.nodes.len();
+    let missing = || SpecError::new("", format!("there is no node {node}: the network has {all}"));
+    topology.nodes.get(node as usize).ok_or_else(missing)
+}
+
+fn check_host(node: u32, topology: &Topology) -> Checked<&Node> {
+    let found = check_node(node, topology)?;
+    refuse!(!topology.is_host(node), "", "only hosts send and receive: '{}' is a switch", found.name);
+    Ok(found)
+}
+
+fn check_class(class: u8) -> Checked {
+    refuse!(class >= CLASSES, "", "a traffic class is a number from 0 to {} (got {class})", CLASSES - 1);
     Ok(())
 }
 
-fn check_host(node: u32, topology: &Topology) -> Result<(), SpecError> {
-    match topology.nodes.get(node as usize) {
-        None => Err(SpecError::new("", format!("there is no node {node}: the network has {}", topology.nodes.len()))),
-        Some(found) if !topology.is_host(node) => {
-            Err(SpecError::new("", format!("only hosts send and receive: '{}' is a switch", found.name)))
-        }
-        Some(_) => Ok(()),
-    }
+/// The discipline of each port that has one of its own: that of the last rule.
+fn disciplines(spec: &Spec) -> BTreeMap<u32, &Discipline> {
+    spec.queues.iter().flat_map(|rule| rule.ports.iter().map(|&port| (port, &rule.discipline))).collect()
 }
 
-fn check_traffic(traffic: &[Traffic], topology: &Topology) -> Result<(), SpecError> {
+fn check_traffic(traffic: &[Traffic], topology: &Topology) -> Checked {
     let mut taken = BTreeSet::new();
     let mut listed = Listed::new(topology);
     let mut flows = 0;
@@ -143,27 +153,24 @@ fn check_traffic(traffic: &[Traffic], topology: &Topology) -> Result<(), SpecErr
         let at = format!("/traffic/{i}");
         refuse!(group.name.is_empty(), format!("{at}/name"), "traffic needs a name");
         refuse!(!taken.insert(&group.name), format!("{at}/name"), "two groups of traffic are called '{}'", group.name);
-        if group.class >= CLASSES {
-            let message = format!("a traffic class is a number from 0 to {} (got {})", CLASSES - 1, group.class);
-            return Err(SpecError::new(format!("{at}/class"), message));
-        }
+        check_class(group.class).under(format_args!("{at}/class"))?;
         if let Some(before) = group.continues.filter(|&before| before as usize >= i) {
             let message = format!("a group continues one that stands before it, at place {i} (got {before})");
             return Err(SpecError::new(format!("{at}/continues"), message));
         }
         flows += group.flows();
-        if flows > MAX_FLOWS {
-            let message = format!("{flows} or more pairs of a source and a destination; at most {MAX_FLOWS}");
-            return Err(SpecError::new(format!("{at}/sources"), message));
-        }
-        for (j, source) in group.sources.iter().enumerate() {
-            check_source(source, topology, &mut listed).map_err(|error| error.under(format!("{at}/sources/{j}")))?;
-        }
+        let of_sources = format!("{at}/sources");
+        refuse!(
+            flows > MAX_FLOWS,
+            of_sources,
+            "{flows} or more pairs of a source and a destination; at most {MAX_FLOWS}"
+        );
+        each(&group.sources, of_sources, |source| check_source(source, topology, &mut listed))?;
         if let Some(tcp) = &group.tcp {
-            transport::check_connections(tcp, topology).map_err(|error| error.under(format!("{at}/tcp")))?;
+            transport::check_connections(tcp, topology).under(format_args!("{at}/tcp"))?;
         }
         if let Some(probers) = &group.probers {
-            transport::check_probers(probers, topology).map_err(|error| error.under(format!("{at}/probers")))?;
+            transport::check_probers(probers, topology).under(format_args!("{at}/probers"))?;
         }
     }
     Ok(())
@@ -191,59 +198,51 @@ impl Listed {
     }
 }
 
-fn check_source(source: &Source, topology: &Topology, listed: &mut Listed) -> Result<(), SpecError> {
-    check_host(source.from, topology).map_err(|error| error.under("/from"))?;
+fn check_source(source: &Source, topology: &Topology, listed: &mut Listed) -> Checked {
+    check_host(source.from, topology).under("/from")?;
     match &source.to {
-        Destination::Node(node) => check_host(*node, topology).map_err(|error| error.under("/to/node"))?,
+        Destination::Node(node) => drop(check_host(*node, topology).under("/to/node")?),
         Destination::Uniform(list) => {
             refuse!(list.is_empty(), "/to/uniform", "a source needs at least one destination");
             listed.clear();
-            for (i, &node) in list.iter().enumerate() {
-                check_host(node, topology).map_err(|error| error.under(format!("/to/uniform/{i}")))?;
-                if !listed.insert(node) {
-                    let name = &topology.nodes[node as usize].name;
-                    return Err(SpecError::new(format!("/to/uniform/{i}"), format!("'{name}' stands here twice")));
-                }
-            }
+            each(list, "/to/uniform", |&node| {
+                let name = &check_host(node, topology)?.name;
+                refuse!(!listed.insert(node), "", "'{name}' stands here twice");
+                Ok(())
+            })?;
         }
     }
     check_times(source.start_ps, source.stop_ps)?;
-    check_departures(&source.departures).map_err(|error| error.under("/departures"))?;
-    check_sizes(&source.frame_size).map_err(|error| error.under("/frame_size"))
+    check_departures(&source.departures).under("/departures")?;
+    check_sizes(&source.frame_size).under("/frame_size")
 }
 
-fn check_times(start: Time, stop: Time) -> Result<(), SpecError> {
+fn check_times(start: Time, stop: Time) -> Checked {
     refuse!(start > stop, "/stop_ps", "a source stops after its start (start {}, stop {})", start, stop);
     refuse!(start > Time::ZERO + MAX_DURATION, "/start_ps", "a source starts within {MAX_DURATION} (got {})", start);
     Ok(())
 }
 
-pub(crate) fn check_departures(departures: &Departures) -> Result<(), SpecError> {
+pub(crate) fn check_departures(departures: &Departures) -> Checked {
     let gap = |at: &str, gap: f64| {
-        if gap >= 1.0 && gap.is_finite() {
-            Ok(())
-        } else {
-            Err(SpecError::new(at, format!("a gap is a number of ps, at least 1 (got {gap})")))
-        }
+        refuse!(!(gap >= 1.0 && gap.is_finite()), at, "a gap is a number of ps, at least 1 (got {gap})");
+        Ok(())
     };
     match *departures {
         Departures::Poisson { mean_gap_ps } => gap("/mean_gap_ps", mean_gap_ps),
         Departures::Constant { gap_ps } => gap("/gap_ps", gap_ps),
         Departures::Bernoulli { slot_ps, probability } => {
             refuse!(slot_ps == Span::ZERO, "/slot_ps", "a slot is longer than 0 s");
-            if probability > 0.0 && probability <= 1.0 {
-                return Ok(());
-            }
-            Err(SpecError::new("/probability", format!("a probability above 0 and at most 1 (got {probability})")))
+            let is_possible = probability > 0.0 && probability <= 1.0;
+            refuse!(!is_possible, "/probability", "a probability above 0 and at most 1 (got {probability})");
+            Ok(())
         }
         Departures::Bursts { slot_ps, load, mean_frames, .. } => {
             refuse!(slot_ps == Span::ZERO, "/slot_ps", "a slot is longer than 0 s");
             refuse!(!(load > 0.0 && load <= 1.0), "/load", "a load above 0 and at most 1 (got {load})");
-            if mean_frames >= 1.0 && mean_frames.is_finite() {
-                return Ok(());
-            }
-            let message = format!("a burst has at least one frame (got a mean of {mean_frames})");
-            Err(SpecError::new("/mean_frames", message))
+            let is_possible = mean_frames >= 1.0 && mean_frames.is_finite();
+            refuse!(!is_possible, "/mean_frames", "a burst has at least one frame (got a mean of {mean_frames})");
+            Ok(())
         }
         Departures::OnOff { gap_ps, mean_on_ps, .. } => {
             gap("/gap_ps", gap_ps)?;
@@ -262,20 +261,21 @@ pub(crate) fn check_departures(departures: &Departures) -> Result<(), SpecError>
 /// More on periods than this between two frames are a mistake, and would take for ever to draw.
 const MAX_PERIODS_PER_GAP: f64 = 1000.0;
 
-pub(crate) fn check_sizes(frame_size: &FrameSize) -> Result<(), SpecError> {
-    let size = |at: String, size: Bytes| {
-        if size > Bytes::ZERO && size <= MAX_FRAME {
-            return Ok(());
-        }
-        Err(SpecError::new(at, format!("a frame is 1 B to {} B long (got {})", MAX_FRAME.count(), size)))
-    };
+fn check_frame(name: &str, size: Bytes) -> Checked {
+    let is_possible = size > Bytes::ZERO && size <= MAX_FRAME;
+    refuse!(!is_possible, format!("/{name}"), "a frame is 1 B to {} B long (got {size})", MAX_FRAME.count());
+    Ok(())
+}
+
+pub(crate) fn check_sizes(frame_size: &FrameSize) -> Checked {
     match frame_size {
-        FrameSize::Fixed(fixed) => size("/fixed".into(), *fixed),
+        FrameSize::Fixed(fixed) => check_frame("fixed", *fixed),
         FrameSize::Mix(parts) => {
-            for (i, &(part, weight)) in parts.iter().enumerate() {
-                size(format!("/mix/{i}/0"), part)?;
-                refuse!(weight == 0, format!("/mix/{i}/1"), "a weight is at least 1 (got 0)");
-            }
+            each(parts, "/mix", |&(part, weight)| {
+                check_frame("0", part)?;
+                refuse!(weight == 0, "/1", "a weight is at least 1 (got 0)");
+                Ok(())
+            })?;
             refuse!(parts.is_empty(), "/mix", "a mix of frame sizes needs at least one size");
             Ok(())
         }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::{SpecError, refuse};
+use crate::error::{Part, SpecError, refuse};
 use crate::spec::{Link, LinkSpec, Network, Node, NodeKind, Routing, SwitchSpec};
 use crate::units::{Bytes, Span};
 
@@ -271,7 +271,7 @@ fn check_link(link: &LinkSpec, pointer: &str) -> Result<(), SpecError> {
         let message = format!("framing adds at most {MAX_FRAMING} to a frame (got {})", link.framing_bytes);
         return Err(SpecError::new(format!("{pointer}/framing_bytes"), message));
     }
-    link.loss.check().map_err(|error| error.under(format!("{pointer}/loss")))?;
+    link.loss.check().under(format_args!("{pointer}/loss"))?;
     check_delay(link.delay_ps, &format!("{pointer}/delay_ps"), "the delay of a link")
 }
 

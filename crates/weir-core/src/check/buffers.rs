@@ -1,9 +1,10 @@
 //! Legality of buffers of switches and of flow control by what came in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::control::{bounded_time, check_frame, some_time};
-use crate::error::{SpecError, refuse};
+use super::control::{bounded_time, some_time};
+use super::{check_class, check_frame, disciplines};
+use crate::error::{Checked, Part, SpecError, each, refuse};
 use crate::ethernet::{headroom, pause};
 use crate::network::Topology;
 use crate::queue::ClassSet;
@@ -12,47 +13,34 @@ use crate::spec::classes::CLASSES;
 use crate::spec::{Discipline, Engine, Spec};
 use crate::units::{Bytes, Span};
 
-pub(super) fn check_buffers(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+pub(super) fn check_buffers(spec: &Spec, topology: &Topology) -> Checked {
     let mut listed = BTreeSet::new();
-    for (i, buffer) in spec.buffers.iter().enumerate() {
-        check_buffer(buffer, spec, topology, &mut listed).map_err(|error| error.under(format!("/buffers/{i}")))?;
-    }
+    each(&spec.buffers, "/buffers", |buffer| check_buffer(buffer, spec, topology, &mut listed))?;
     Ok(())
 }
 
-fn check_buffer(
-    buffer: &Buffer,
-    spec: &Spec,
-    topology: &Topology,
-    listed: &mut BTreeSet<u32>,
-) -> Result<(), SpecError> {
+fn check_buffer(buffer: &Buffer, spec: &Spec, topology: &Topology, listed: &mut BTreeSet<u32>) -> Checked {
     if spec.run.engine != Engine::Event || !spec.switching.is_plain() {
         let message = "buffers that are counted at inputs and outputs need the event engine with flows that are counted, \
                        and no shared memories, adapters and slow outputs";
         return Err(SpecError::new("", message));
     }
-    for (i, &node) in buffer.nodes.iter().enumerate() {
-        check_node(node, spec, topology, listed).map_err(|error| error.under(format!("/nodes/{i}")))?;
-    }
+    each(&buffer.nodes, "/nodes", |&node| check_node(node, spec, topology, listed))?;
     refuse!(buffer.bytes == Bytes::ZERO, "/bytes", "a buffer of more than 0 B (got 0 B)");
     check_pools(buffer, spec)?;
     if let Some(flow_control) = &buffer.flow_control {
-        check_flow_control(flow_control, buffer, spec, topology).map_err(|error| error.under("/flow_control"))?;
+        check_flow_control(flow_control, buffer, spec, topology).under("/flow_control")?;
     } else if let Some(i) = buffer.ingress.iter().position(|pool| pool.lossless.is_some()) {
         let message = "a lossless pool asks neighbours to stop: say how, in the flow control of the buffer";
         return Err(SpecError::new(format!("/ingress/{i}/lossless"), message));
     }
-    if let Some(watchdog) = &buffer.watchdog {
-        check_watchdog(watchdog).map_err(|error| error.under("/watchdog"))?;
-    }
+    buffer.watchdog.iter().try_for_each(check_watchdog).under("/watchdog")?;
     check_queues(buffer, spec, topology)?;
     buffer.nodes.iter().try_for_each(|&node| check_room(buffer, spec, topology, node))
 }
 
-fn check_node(node: u32, spec: &Spec, topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
-    let Some(found) = topology.nodes.get(node as usize) else {
-        return Err(SpecError::new("", format!("there is no node {node}: the network has {}", topology.nodes.len())));
-    };
+fn check_node(node: u32, spec: &Spec, topology: &Topology, listed: &mut BTreeSet<u32>) -> Checked {
+    let found = super::check_node(node, topology)?;
     let message = if topology.is_host(node) {
         format!("only switches have a buffer: '{}' is a host", found.name)
     } else if !listed.insert(node) {
@@ -65,19 +53,10 @@ fn check_node(node: u32, spec: &Spec, topology: &Topology, listed: &mut BTreeSet
     Err(SpecError::new("", message))
 }
 
-fn check_pools(buffer: &Buffer, spec: &Spec) -> Result<(), SpecError> {
-    let mut at_inputs = ClassSet::NONE;
-    for (i, pool) in buffer.ingress.iter().enumerate() {
-        let at = |error: SpecError| error.under(format!("/ingress/{i}"));
-        check_classes(&pool.classes, &mut at_inputs).map_err(at)?;
-        check_share(pool.share, pool.bytes).map_err(at)?;
-    }
-    let mut at_outputs = ClassSet::NONE;
-    for (i, pool) in buffer.egress.iter().enumerate() {
-        let at = |error: SpecError| error.under(format!("/egress/{i}"));
-        check_classes(&pool.classes, &mut at_outputs).map_err(at)?;
-        check_share(pool.share, pool.bytes).map_err(at)?;
-    }
+fn check_pools(buffer: &Buffer, spec: &Spec) -> Checked {
+    let (mut at_inputs, mut at_outputs) = (ClassSet::NONE, ClassSet::NONE);
+    each(&buffer.ingress, "/ingress", |pool| check_pool(&pool.classes, pool.share, pool.bytes, &mut at_inputs))?;
+    each(&buffer.egress, "/egress", |pool| check_pool(&pool.classes, pool.share, pool.bytes, &mut at_outputs))?;
     if let Some(second) = (0..).zip(&buffer.ingress).filter(|(_, pool)| pool.bytes.is_none()).map(|(i, _)| i).nth(1) {
         let message = "two pools take what is left of the buffer: give one of them a size";
         return Err(SpecError::new(format!("/ingress/{second}/bytes"), message));
@@ -92,17 +71,13 @@ fn check_pools(buffer: &Buffer, spec: &Spec) -> Result<(), SpecError> {
     }
 }
 
-fn check_classes(classes: &[u8], known: &mut ClassSet) -> Result<(), SpecError> {
-    for (i, &class) in classes.iter().enumerate() {
-        let at = format!("/classes/{i}");
-        refuse!(class >= CLASSES, at, "a traffic class is a number from 0 to {} (got {class})", CLASSES - 1);
-        refuse!(known.contains(class), at, "class {class} is in two pools, or named twice");
+fn check_pool(classes: &[u8], share: Share, pool: Option<Bytes>, known: &mut ClassSet) -> Checked {
+    each(classes, "/classes", |&class| {
+        check_class(class)?;
+        refuse!(known.contains(class), "", "class {class} is in two pools, or named twice");
         *known = known.with(ClassSet::of(class));
-    }
-    Ok(())
-}
-
-fn check_share(share: Share, pool: Option<Bytes>) -> Result<(), SpecError> {
+        Ok(())
+    })?;
     match share {
         Share::Dynamic { alpha } if !(alpha > 0.0 && alpha.is_finite()) => {
             Err(SpecError::new("/share/alpha", format!("a number above 0 (got {alpha})")))
@@ -115,7 +90,7 @@ fn check_share(share: Share, pool: Option<Bytes>) -> Result<(), SpecError> {
     }
 }
 
-fn check_flow_control(how: &FlowControl, buffer: &Buffer, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+fn check_flow_control(how: &FlowControl, buffer: &Buffer, spec: &Spec, topology: &Topology) -> Checked {
     if buffer.ingress.iter().all(|pool| pool.lossless.is_none()) {
         return Err(SpecError::new("", "no pool is lossless: nobody would be asked to stop"));
     }
@@ -147,7 +122,7 @@ fn check_flow_control(how: &FlowControl, buffer: &Buffer, spec: &Spec, topology:
     Ok(())
 }
 
-fn check_watchdog(watchdog: &Watchdog) -> Result<(), SpecError> {
+fn check_watchdog(watchdog: &Watchdog) -> Checked {
     some_time("poll_ps", watchdog.poll_ps)?;
     let times = [("detection_ps", Some(watchdog.detection_ps)), ("restoration_ps", watchdog.restoration_ps)];
     for (name, time) in times {
@@ -160,15 +135,12 @@ fn check_watchdog(watchdog: &Watchdog) -> Result<(), SpecError> {
 }
 
 /// A class that is stopped has a queue of its own at the transmitter.
-fn check_queues(buffer: &Buffer, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+fn check_queues(buffer: &Buffer, spec: &Spec, topology: &Topology) -> Checked {
     if buffer.flow_control.as_ref().is_none_or(|how| how.stops == Stops::Link) {
         return Ok(());
     }
-    let mut last: BTreeMap<u32, &Discipline> = BTreeMap::new();
-    for rule in &spec.queues {
-        last.extend(rule.ports.iter().map(|&port| (port, &rule.discipline)));
-    }
-    let has_queue = |port: u32, class: u8| match last.get(&port) {
+    let disciplines = disciplines(spec);
+    let has_queue = |port: u32, class: u8| match disciplines.get(&port) {
         Some(Discipline::Classes(classes)) => classes.list.iter().any(|queue| queue.class == class),
         _ => false,
     };
@@ -191,7 +163,7 @@ fn check_queues(buffer: &Buffer, spec: &Spec, topology: &Topology) -> Result<(),
 }
 
 /// Headroom and what is reserved have room in the buffer, and leave some.
-fn check_room(buffer: &Buffer, spec: &Spec, topology: &Topology, node: u32) -> Result<(), SpecError> {
+fn check_room(buffer: &Buffer, spec: &Spec, topology: &Topology, node: u32) -> Checked {
     let needed = headroom::of_inputs(spec, topology, buffer, node);
     let committed = buffer.committed(&needed);
     let shares = buffer.ingress.iter().any(|pool| pool.bytes.is_none());

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{MAX_DURATION, check_port};
-use crate::error::{SpecError, refuse};
+use super::{MAX_DURATION, check_class, check_port, disciplines};
+use crate::error::{Checked, Part, SpecError, each, refuse};
 use crate::network::Topology;
 use crate::spec::classes::CLASSES;
 use crate::spec::events::{Change, Event};
 use crate::spec::{Discipline, Engine, Spec};
 use crate::units::{Bytes, Span, Time};
 
-pub(super) fn check_events(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+pub(super) fn check_events(spec: &Spec, topology: &Topology) -> Checked {
     if spec.events.is_empty() {
         return Ok(());
     }
@@ -19,19 +19,14 @@ pub(super) fn check_events(spec: &Spec, topology: &Topology) -> Result<(), SpecE
         let message = "networks with shared memories, adapters or slow outputs have no events";
         return Err(SpecError::new("/events", message));
     }
-    let mut last: BTreeMap<u32, &Discipline> = BTreeMap::new();
-    for rule in &spec.queues {
-        last.extend(rule.ports.iter().map(|&port| (port, &rule.discipline)));
-    }
-    for (i, event) in spec.events.iter().enumerate() {
-        check_event(event, spec, topology, &last).map_err(|error| error.under(format!("/events/{i}")))?;
-    }
+    let disciplines = disciplines(spec);
+    each(&spec.events, "/events", |event| check_event(event, spec, topology, &disciplines))?;
     check_turns(&spec.events, topology)
 }
 
 /// A link goes down when it is up, and up when it is down; a class is held when it is not, and released when it is. Rates and
 /// limits have no end here: one replaces the other.
-fn check_turns(events: &[Event], topology: &Topology) -> Result<(), SpecError> {
+fn check_turns(events: &[Event], topology: &Topology) -> Checked {
     let (mut down, mut held, mut stormy) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut in_time: Vec<(usize, &Event)> = events.iter().enumerate().collect();
     in_time.sort_by_key(|(_, event)| event.at_ps);
@@ -64,12 +59,7 @@ fn check_turns(events: &[Event], topology: &Topology) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn check_event(
-    event: &Event,
-    spec: &Spec,
-    topology: &Topology,
-    disciplines: &BTreeMap<u32, &Discipline>,
-) -> Result<(), SpecError> {
+fn check_event(event: &Event, spec: &Spec, topology: &Topology, disciplines: &BTreeMap<u32, &Discipline>) -> Checked {
     refuse!(event.at_ps > Time::ZERO + MAX_DURATION, "/at_ps", "an event within {MAX_DURATION} (got {})", event.at_ps);
     let by_buffer = |node: u32| spec.buffers.iter().any(|own| own.flow_control.is_some() && own.nodes.contains(&node));
     if event.change.is_of_links() && (!spec.control.is_off() || (0..).take(topology.nodes.len()).any(by_buffer)) {
@@ -80,8 +70,7 @@ fn check_event(
     let limited = spec.control.limited_hosts();
     for (j, &port) in event.change.ports().iter().enumerate() {
         let at = format!("/change/ports/{j}");
-        check_port(port, topology).map_err(|error| error.under(&at))?;
-        let found = &topology.ports[port as usize];
+        let found = check_port(port, topology).under(&at)?;
         if matches!(event.change, Change::Storm { .. } | Change::Calm { .. }) {
             refuse!(!topology.is_host(found.from), at, "hosts ask to stop in a storm (got '{}')", found.name);
             continue;
@@ -118,9 +107,7 @@ fn check_event(
             if classes.is_empty() {
                 return error("which classes? name one at least".into());
             }
-            if let Some(class) = classes.iter().find(|class| **class >= CLASSES) {
-                return error(format!("a traffic class is a number from 0 to {} (got {class})", CLASSES - 1));
-            }
+            classes.iter().try_for_each(|&class| check_class(class)).under("/change/classes")?;
             let is_all = (0..CLASSES).all(|class| classes.contains(&class));
             if is_all && !spec.control.pause.is_empty() {
                 return error("ports that PAUSE may hold are held for single classes only".into());
@@ -145,7 +132,7 @@ fn check_storm(
     every: Span,
     topology: &Topology,
     disciplines: &BTreeMap<u32, &Discipline>,
-) -> Result<(), SpecError> {
+) -> Checked {
     let error = |place: &str, message: String| Err(SpecError::new(format!("/change/{place}"), message));
     if classes.is_empty() || classes.iter().any(|&class| class >= CLASSES) {
         return error("classes", format!("some of the classes 0 to {} (got {classes:?})", CLASSES - 1));

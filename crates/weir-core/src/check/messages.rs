@@ -2,10 +2,11 @@
 
 use super::{MAX_FRAME, check_host, check_times};
 use crate::cc;
-use crate::error::{SpecError, refuse};
+use crate::error::{Checked, Part, SpecError, each, refuse};
 use crate::network::Topology;
 use crate::spec::messages::{Arrivals, Balancing, Gaps, MessageSizes, MessageSource, Messages, Packets};
 use crate::spec::{Engine, Spec};
+use crate::tcp::Config;
 use crate::units::{Bytes, Span, Time};
 
 /// Longest message: 1 PB.
@@ -14,7 +15,7 @@ const MAX_MESSAGE: Bytes = Bytes::new(1_000_000_000_000_000);
 const MAX_LISTED: usize = 1 << 24;
 
 /// What messages do not stand beside.
-pub(super) fn check_messages(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+pub(super) fn check_messages(spec: &Spec, topology: &Topology) -> Checked {
     for (i, messages) in spec.traffic.iter().enumerate().filter_map(|(i, group)| Some((i, group.messages.as_ref()?))) {
         let at = format!("/traffic/{i}/messages");
         let refused = |what: &str| Err(SpecError::new(&at, format!("messages do not stand beside {what}")));
@@ -30,21 +31,19 @@ pub(super) fn check_messages(spec: &Spec, topology: &Topology) -> Result<(), Spe
         if !spec.record.captures.is_empty() {
             return refused("captures of frames");
         }
-        check(messages, topology).map_err(|error| error.under(&at))?;
+        check(messages, topology).under(&at)?;
         if messages.rdma.is_some() {
-            check_adapters(messages, topology).map_err(|error| error.under(&at))?;
+            check_adapters(messages, topology).under(&at)?;
         }
     }
     Ok(())
 }
 
-fn check(messages: &Messages, topology: &Topology) -> Result<(), SpecError> {
-    if let Some(config) = &messages.config {
-        config.check().map_err(|error| error.under("/config"))?;
-    }
+fn check(messages: &Messages, topology: &Topology) -> Checked {
+    messages.config.iter().try_for_each(Config::check).under("/config")?;
     if let Some(config) = &messages.rdma {
         refuse!(messages.config.is_some(), "/rdma", "messages go over tcp or over this (got both)");
-        config.check().map_err(|error| error.under("/rdma"))?;
+        config.check().under("/rdma")?;
     }
     let Packets { payload_bytes, header_bytes } = messages.packets;
     let telemetry = messages.rdma.as_ref().map_or(0, |config| config.telemetry().count());
@@ -60,7 +59,7 @@ fn check(messages: &Messages, topology: &Topology) -> Result<(), SpecError> {
         return Err(SpecError::new("/balancing/gap_ps", "flowlets are apart by more than 0 s"));
     }
     refuse!(messages.rows == 0, "/rows", "at least 1 row is kept (got 0)");
-    check_arrivals(&messages.arrivals, topology).map_err(|error| error.under("/arrivals"))?;
+    check_arrivals(&messages.arrivals, topology).under("/arrivals")?;
     if !messages.has_ends() && messages.pairs().is_empty() {
         let message = "messages without a transport are frames of flows from one host to another (got 0 pairs)";
         return Err(SpecError::new("/arrivals", message));
@@ -68,128 +67,105 @@ fn check(messages: &Messages, topology: &Topology) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn check_arrivals(arrivals: &Arrivals, topology: &Topology) -> Result<(), SpecError> {
+fn check_arrivals(arrivals: &Arrivals, topology: &Topology) -> Checked {
     match arrivals {
-        Arrivals::Listed { list } => check_list(list, topology).map_err(|error| error.under("/list")),
+        Arrivals::Listed { list } => check_list(list, topology).under("/list"),
         Arrivals::Chained { tasks, rounds, .. } => {
-            check_tasks(tasks, topology).map_err(|error| error.under("/tasks"))?;
+            check_tasks(tasks, topology).under("/tasks")?;
             let mut before = 0;
-            for (i, &(end, _)) in rounds.iter().enumerate() {
-                if end <= before || end as usize > tasks.len() {
-                    let message = format!("rounds end in order, after {before} and by {} (got {end})", tasks.len());
-                    return Err(SpecError::new(format!("/rounds/{i}/0"), message));
-                }
+            each(rounds, "/rounds", |&(end, _)| {
+                let (is_next, all) = (end > before && end as usize <= tasks.len(), tasks.len());
+                refuse!(!is_next, "/0", "rounds end in order, after {before} and by {all} (got {end})");
                 before = end;
-            }
-            Ok(())
+                Ok(())
+            })
         }
         Arrivals::Drawn { hosts, sources, sizes } => {
-            for (i, list) in hosts.iter().enumerate() {
-                for (j, &host) in list.iter().enumerate() {
-                    check_host(host, topology).map_err(|error| error.under(format!("/hosts/{i}/{j}")))?;
-                }
-            }
-            check_sizes(sizes).map_err(|error| error.under("/sizes"))?;
-            for (i, source) in sources.iter().enumerate() {
-                check_source(source, hosts).map_err(|error| error.under(format!("/sources/{i}")))?;
-            }
+            each(hosts, "/hosts", |list| each(list, "", |&host| check_host(host, topology)))?;
+            check_sizes(sizes).under("/sizes")?;
+            each(sources, "/sources", |source| check_source(source, hosts))?;
             Ok(())
         }
     }
 }
 
 /// An adapter serves the line of its host.
-fn check_adapters(messages: &Messages, topology: &Topology) -> Result<(), SpecError> {
+fn check_adapters(messages: &Messages, topology: &Topology) -> Checked {
     for (from, _) in messages.pairs() {
         let links = topology.ports.iter().filter(|port| port.from == from).count();
-        if links != 1 {
-            let name = &topology.nodes[from as usize].name;
-            let message =
-                format!("'{name}' has {links} links: a host of such messages has one (one host for each adapter)");
-            return Err(SpecError::new("/rdma", message));
-        }
+        let name = &topology.nodes[from as usize].name;
+        let message = "a host of such messages has one (one host for each adapter)";
+        refuse!(links != 1, "/rdma", "'{name}' has {links} links: {message}");
     }
     Ok(())
 }
 
-fn check_list(list: &[(Time, u32, u32, Bytes)], topology: &Topology) -> Result<(), SpecError> {
+fn check_list(list: &[(Time, u32, u32, Bytes)], topology: &Topology) -> Checked {
     refuse!(list.len() > MAX_LISTED, "", "at most {MAX_LISTED} messages are listed (got {})", list.len());
     let mut before = Time::ZERO;
-    for (i, &(start, from, to, bytes)) in list.iter().enumerate() {
-        check_host(from, topology).map_err(|error| error.under(format!("/{i}/1")))?;
-        check_host(to, topology).map_err(|error| error.under(format!("/{i}/2")))?;
-        if from == to {
-            let name = &topology.nodes[to as usize].name;
-            return Err(SpecError::new(format!("/{i}/2"), format!("'{name}' would send to itself")));
-        }
-        refuse!(start < before, format!("/{i}/0"), "messages stand in the order of time: {start} comes after {before}");
+    each(list, "", |&(start, from, to, bytes)| {
+        check_host(from, topology).under("/1")?;
+        let name = &check_host(to, topology).under("/2")?.name;
+        refuse!(from == to, "/2", "'{name}' would send to itself");
+        refuse!(start < before, "/0", "messages stand in the order of time: {start} comes after {before}");
         before = start;
-        check_size(bytes).map_err(|error| error.under(format!("/{i}/3")))?;
-    }
-    Ok(())
+        check_size(bytes).under("/3")
+    })
 }
 
-fn check_tasks(tasks: &[(u32, u32, Bytes, Span, Vec<u32>)], topology: &Topology) -> Result<(), SpecError> {
+fn check_tasks(tasks: &[(u32, u32, Bytes, Span, Vec<u32>)], topology: &Topology) -> Checked {
     refuse!(tasks.len() > MAX_LISTED, "", "at most {MAX_LISTED} tasks are listed (got {})", tasks.len());
-    for (i, (from, to, bytes, _, after)) in tasks.iter().enumerate() {
-        check_host(*from, topology).map_err(|error| error.under(format!("/{i}/0")))?;
-        check_host(*to, topology).map_err(|error| error.under(format!("/{i}/1")))?;
+    each(tasks.iter().enumerate(), "", |(i, (from, to, bytes, _, after))| {
+        check_host(*from, topology).under("/0")?;
+        let name = &check_host(*to, topology).under("/1")?.name;
         if from != to {
-            check_size(*bytes).map_err(|error| error.under(format!("/{i}/2")))?;
-        } else if *bytes > Bytes::ZERO {
-            let message = format!("'{}' would send to itself", topology.nodes[*to as usize].name);
-            return Err(SpecError::new(format!("/{i}/2"), message));
+            check_size(*bytes).under("/2")?;
         }
-        if let Some((j, task)) = after.iter().enumerate().find(|&(_, &task)| task as usize >= i) {
-            let message = format!("a task waits for tasks before it, here up to {} (got {task})", i as i64 - 1);
-            return Err(SpecError::new(format!("/{i}/4/{j}"), message));
-        }
-    }
-    Ok(())
+        refuse!(from == to && *bytes > Bytes::ZERO, "/2", "'{name}' would send to itself");
+        each(after, "/4", |&task| {
+            let most = i as i64 - 1;
+            refuse!(task as usize >= i, "", "a task waits for tasks before it, here up to {most} (got {task})");
+            Ok(())
+        })
+    })
 }
 
-fn check_size(bytes: Bytes) -> Result<(), SpecError> {
+fn check_size(bytes: Bytes) -> Checked {
     refuse!(bytes == Bytes::ZERO || bytes > MAX_MESSAGE, "", "a message is 1 B to {MAX_MESSAGE} long (got {bytes})");
     Ok(())
 }
 
-fn check_sizes(sizes: &MessageSizes) -> Result<(), SpecError> {
+fn check_sizes(sizes: &MessageSizes) -> Checked {
     let points = match sizes {
-        MessageSizes::Fixed(bytes) => return check_size(*bytes).map_err(|error| error.under("/fixed")),
+        MessageSizes::Fixed(bytes) => return check_size(*bytes).under("/fixed"),
         MessageSizes::Table(points) => points,
     };
     let mut before = (0.0, 0.0);
-    for (i, &(bytes, share)) in points.iter().enumerate() {
-        let at = |part: u32| format!("/table/{i}/{part}");
-        if !(bytes >= before.0 && bytes <= MAX_MESSAGE.count() as f64) {
-            let message = format!("sizes do not fall, and are at most {MAX_MESSAGE} (got {bytes} after {})", before.0);
-            return Err(SpecError::new(at(0), message));
-        }
-        if !(share >= before.1 && share <= 1.0) {
-            let message = format!("shares do not fall, and are at most 1 (got {share} after {})", before.1);
-            return Err(SpecError::new(at(1), message));
-        }
+    each(points, "/table", |&(bytes, share)| {
+        let (size, part) = before;
+        let grows = bytes >= size && bytes <= MAX_MESSAGE.count() as f64;
+        refuse!(!grows, "/0", "sizes do not fall, and are at most {MAX_MESSAGE} (got {bytes} after {size})");
+        let grows = share >= part && share <= 1.0;
+        refuse!(!grows, "/1", "shares do not fall, and are at most 1 (got {share} after {part})");
         before = (bytes, share);
-    }
+        Ok(())
+    })?;
     refuse!(before.1 != 1.0, "/table", "the last share is 1, that of all messages (got {})", before.1);
     Ok(())
 }
 
-fn check_source(source: &MessageSource, hosts: &[Vec<u32>]) -> Result<(), SpecError> {
+fn check_source(source: &MessageSource, hosts: &[Vec<u32>]) -> Checked {
     let list = |place: u32, at: &str| {
-        hosts.get(place as usize).filter(|list| !list.is_empty()).ok_or_else(|| {
-            SpecError::new(
-                at,
-                format!("names a list of hosts with at least one, of {} lists (got {place})", hosts.len()),
-            )
-        })
+        let message = || format!("names a list of hosts with at least one, of {} lists (got {place})", hosts.len());
+        hosts.get(place as usize).filter(|list| !list.is_empty()).ok_or_else(|| SpecError::new(at, message()))
     };
     let from = list(source.from, "/from")?;
     let mut receivers: Vec<u32> = Vec::new();
-    for (i, &(weight, place)) in source.to.iter().enumerate() {
-        refuse!(!(weight > 0.0 && weight.is_finite()), format!("/to/{i}/0"), "a weight is above 0 (got {weight})");
-        receivers.extend(list(place, &format!("/to/{i}/1"))?);
-    }
+    each(&source.to, "/to", |&(weight, place)| {
+        refuse!(!(weight > 0.0 && weight.is_finite()), "/0", "a weight is above 0 (got {weight})");
+        receivers.extend(list(place, "/1")?);
+        Ok(())
+    })?;
     receivers.sort_unstable();
     receivers.dedup();
     // One that sends alone never receives.

@@ -1,31 +1,27 @@
 //! Legality of queue disciplines.
 
-use super::check_port;
-use crate::error::{SpecError, refuse};
-use crate::network::Topology;
+use super::{check_class, check_port};
+use crate::error::{Checked, Part, SpecError, each, refuse};
+use crate::network::{PortSpec, Topology};
 use crate::queue::ClassSet;
 use crate::spec::aqm::Aqm;
 use crate::spec::classes::{CLASSES, Class, Classes, LEAST_QUANTUM, Order, Trim};
 use crate::spec::{Discipline, Engine, Marking, Overrun, QueueRule, Spec, Traffic};
 
-pub(super) fn check_queues(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
-    for (i, rule) in spec.queues.iter().enumerate() {
-        check_rule(rule, spec, topology).map_err(|error| error.under(format!("/queues/{i}")))?;
-    }
+pub(super) fn check_queues(spec: &Spec, topology: &Topology) -> Checked {
+    each(&spec.queues, "/queues", |rule| check_rule(rule, spec, topology))?;
     Ok(())
 }
 
-fn check_rule(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
-    for (j, &port) in rule.ports.iter().enumerate() {
-        check_port(port, topology).map_err(|error| error.under(format!("/ports/{j}")))?;
-    }
+fn check_rule(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Checked {
+    each(&rule.ports, "/ports", |&port| check_port(port, topology))?;
     match &rule.discipline {
         Discipline::DropTail { marking, overrun, .. } => {
             marking.iter().try_for_each(|marking| check_marking(marking, rule, topology))?;
             overrun.iter().try_for_each(|overrun| check_overrun(overrun, rule, spec, topology))
         }
         Discipline::Managed { aqm, .. } => {
-            aqm.check().map_err(|error| error.under("/discipline/aqm"))?;
+            aqm.check().under("/discipline/aqm")?;
             if !spec.switching.is_plain() {
                 let message = "beside shared memories, adapters and slow outputs queues are drop-tail";
                 return Err(SpecError::new("/discipline", message));
@@ -33,14 +29,14 @@ fn check_rule(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(), 
             check_managed(rule, spec, topology)
         }
         Discipline::Classes(classes) => {
-            check_classes(classes, spec).map_err(|error| error.under("/discipline"))?;
+            check_classes(classes, spec).under("/discipline")?;
             check_managed(rule, spec, topology)?;
             check_services(rule, spec, topology)
         }
     }
 }
 
-fn check_classes(classes: &Classes, spec: &Spec) -> Result<(), SpecError> {
+fn check_classes(classes: &Classes, spec: &Spec) -> Checked {
     if let Order::Class { quantum_bytes } = classes.order
         && quantum_bytes < LEAST_QUANTUM
     {
@@ -50,33 +46,25 @@ fn check_classes(classes: &Classes, spec: &Spec) -> Result<(), SpecError> {
     let mut known = ClassSet::NONE;
     for (i, class) in classes.list.iter().enumerate() {
         let at = |field: &str| format!("/list/{i}{field}");
-        if class.class >= CLASSES {
-            let message = format!("a traffic class is a number from 0 to {} (got {})", CLASSES - 1, class.class);
-            return Err(SpecError::new(at("/class"), message));
-        }
+        check_class(class.class).under(at("/class"))?;
         refuse!(known.contains(class.class), at("/class"), "class {} has two queues", class.class);
         known = known.with(ClassSet::of(class.class));
-        if let Some(trim) = &class.trim {
-            check_trim(trim, class, classes, spec).map_err(|error| error.under(at("/trim")))?;
-        }
+        class.trim.iter().try_for_each(|trim| check_trim(trim, class, classes, spec)).under(at("/trim"))?;
         if class.weight == Some(0) {
             let message = "a weight of at least 1 (got 0); a class without a weight has strict priority";
             return Err(SpecError::new(at("/weight"), message));
         }
-        if class.weight.is_some() && classes.order == Order::Arrival {
-            return Err(SpecError::new(at("/weight"), "frames leave in order of arrival: no class has a weight"));
-        }
+        let is_needless = class.weight.is_some() && classes.order == Order::Arrival;
+        refuse!(is_needless, at("/weight"), "frames leave in order of arrival: no class has a weight");
         let checked = match &class.discipline {
             Discipline::DropTail { overrun: Some(_), .. } => {
                 Err(SpecError::new("/overrun", "inputs overrun before ports with one queue"))
             }
-            Discipline::DropTail { marking, .. } => {
-                marking.map_or(Ok(()), |marking| marking.check().map_err(|error| error.under("/marking")))
-            }
-            Discipline::Managed { aqm, .. } => aqm.check().map_err(|error| error.under("/aqm")),
+            Discipline::DropTail { marking, .. } => marking.iter().try_for_each(Marking::check).under("/marking"),
+            Discipline::Managed { aqm, .. } => aqm.check().under("/aqm"),
             Discipline::Classes(_) => Err(SpecError::new("", "the queue of a class has no classes of its own")),
         };
-        checked.map_err(|error| error.under(at("/discipline")))?;
+        checked.under(at("/discipline"))?;
     }
     let of_control = |group: &Traffic| group.messages.as_ref()?.rdma.as_ref().map(|rdma| rdma.control_class);
     for group in &spec.traffic {
@@ -94,7 +82,7 @@ fn check_classes(classes: &Classes, spec: &Spec) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn check_trim(trim: &Trim, class: &Class, classes: &Classes, spec: &Spec) -> Result<(), SpecError> {
+fn check_trim(trim: &Trim, class: &Class, classes: &Classes, spec: &Spec) -> Checked {
     let has_queue = |number: u8| classes.list.iter().any(|class| class.class == number);
     if trim.class == class.class || !has_queue(trim.class) {
         let message = format!("another class with a queue here, for headers (got {})", trim.class);
@@ -115,30 +103,25 @@ fn check_trim(trim: &Trim, class: &Class, classes: &Classes, spec: &Spec) -> Res
 const MOST_HEADER: u64 = 512;
 
 /// A slow output serves one queue.
-fn check_services(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+fn check_services(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Checked {
     let is_slow = |port: &u32| spec.switching.services.iter().any(|service| service.port == *port);
-    match rule.ports.iter().position(is_slow) {
-        Some(place) => {
-            let name = &topology.ports[rule.ports[place] as usize].name;
-            let message = format!("an output that is slower for a while has one queue (got '{name}')");
-            Err(SpecError::new(format!("/ports/{place}"), message))
-        }
-        None => Ok(()),
-    }
+    each(&rule.ports, "/ports", |port| {
+        let name = &topology.ports[*port as usize].name;
+        refuse!(is_slow(port), "", "an output that is slower for a while has one queue (got '{name}')");
+        Ok(())
+    })
 }
 
-fn check_marking(marking: &Marking, rule: &QueueRule, topology: &Topology) -> Result<(), SpecError> {
-    for (i, &port) in rule.ports.iter().enumerate() {
+fn check_marking(marking: &Marking, rule: &QueueRule, topology: &Topology) -> Checked {
+    each(&rule.ports, "/ports", |&port| {
         let port = &topology.ports[port as usize];
-        if topology.is_host(port.from) {
-            let message = format!("only queues of switches mark: '{}' is a host's", port.name);
-            return Err(SpecError::new(format!("/ports/{i}"), message));
-        }
-    }
-    marking.check().map_err(|error| error.under("/discipline/marking"))
+        refuse!(topology.is_host(port.from), "", "only queues of switches mark: '{}' is a host's", port.name);
+        Ok(())
+    })?;
+    marking.check().under("/discipline/marking")
 }
 
-fn check_overrun(overrun: &Overrun, rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+fn check_overrun(overrun: &Overrun, rule: &QueueRule, spec: &Spec, topology: &Topology) -> Checked {
     let at = |place: &str, message: String| Err(SpecError::new(format!("/discipline/overrun{place}"), message));
     if !(1.0..=MOST_OVERRUN).contains(&overrun.mean_frames) {
         return at("/mean_frames", format!("a run has 1 to {MOST_OVERRUN} frames (got {})", overrun.mean_frames));
@@ -156,9 +139,9 @@ fn check_overrun(overrun: &Overrun, rule: &QueueRule, spec: &Spec, topology: &To
     }
     for (i, &input) in overrun.inputs.iter().enumerate() {
         let place = format!("/inputs/{i}");
-        check_port(input, topology).map_err(|error| error.under(format!("/discipline/overrun{place}")))?;
-        let (name, to) = (&topology.ports[input as usize].name, topology.ports[input as usize].to);
-        if let Some(&port) = rule.ports.iter().find(|&&port| topology.ports[port as usize].from != to) {
+        check_port(input, topology).under(format_args!("/discipline/overrun{place}"))?;
+        let PortSpec { name, to, .. } = &topology.ports[input as usize];
+        if let Some(&port) = rule.ports.iter().find(|&&port| topology.ports[port as usize].from != *to) {
             let queue = &topology.ports[port as usize].name;
             return at(&place, format!("'{name}' does not lead to where the queue of '{queue}' is"));
         }
@@ -170,7 +153,7 @@ fn check_overrun(overrun: &Overrun, rule: &QueueRule, spec: &Spec, topology: &To
 const MOST_OVERRUN: f64 = 1e9;
 
 /// What management of queues does not go together with.
-fn check_managed(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+fn check_managed(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Checked {
     let elsewhere = [
         (matches!(spec.run.engine, Engine::Slotted { .. }), "the slotted engine has drop-tail queues only"),
         (spec.run.engine == Engine::EventTotals, "without flows that are counted queues are drop-tail"),

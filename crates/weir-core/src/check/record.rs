@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use super::{MAX_CAPTURE, MAX_ROWS, check_host, check_port};
 use crate::cc;
-use crate::error::{SpecError, refuse};
+use crate::error::{Checked, Part, SpecError, each, refuse};
 use crate::network::Topology;
-use crate::spec::{Capture, LevelProbe, Record, Source, Spec, StreamProbe};
+use crate::spec::{Capture, LevelProbe, Record, Source, Spec, StreamProbe, Traffic};
 use crate::units::{Bytes, Span, Time};
 
-pub(super) fn check_record(record: &Record, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+pub(super) fn check_record(record: &Record, spec: &Spec, topology: &Topology) -> Checked {
     let mut rows: u64 = 0;
     let mut check = |every: Span, series: u64, at: String| {
         refuse!(every == Span::ZERO, format!("{at}/every_ps"), "an interval is longer than 0 s");
@@ -23,11 +23,8 @@ pub(super) fn check_record(record: &Record, spec: &Spec, topology: &Topology) ->
     let mut ports = BTreeSet::new();
     for (i, probe) in record.ports.iter().enumerate() {
         let at = format!("/record/ports/{i}");
-        check_port(probe.port, topology).map_err(|error| error.under(format!("{at}/port")))?;
-        if !ports.insert(probe.port) {
-            let name = &topology.ports[probe.port as usize].name;
-            return Err(SpecError::new(format!("{at}/port"), format!("port '{name}' is recorded twice")));
-        }
+        let name = &check_port(probe.port, topology).under(format_args!("{at}/port"))?.name;
+        refuse!(!ports.insert(probe.port), format!("{at}/port"), "port '{name}' is recorded twice");
         check(probe.every_ps, 1, at)?;
     }
     let lists = [("traffic", &record.traffic), ("flows", &record.flows), ("connections", &record.connections)];
@@ -35,14 +32,9 @@ pub(super) fn check_record(record: &Record, spec: &Spec, topology: &Topology) ->
         let mut groups = BTreeSet::new();
         for (i, probe) in probes.iter().enumerate() {
             let at = format!("/record/{list}/{i}");
-            let Some(group) = spec.traffic.get(probe.traffic as usize) else {
-                let message = format!("there is no traffic {}: there are {}", probe.traffic, spec.traffic.len());
-                return Err(SpecError::new(format!("{at}/traffic"), message));
-            };
-            if !groups.insert(probe.traffic) {
-                let message = format!("traffic '{}' is recorded twice", group.name);
-                return Err(SpecError::new(format!("{at}/traffic"), message));
-            }
+            let group = check_group(probe.traffic, spec).under(format_args!("{at}/traffic"))?;
+            let is_new = groups.insert(probe.traffic);
+            refuse!(!is_new, format!("{at}/traffic"), "traffic '{}' is recorded twice", group.name);
             let series = match list {
                 "flows" => group.flows(),
                 "connections" => group.tcp.as_ref().map_or(0, |tcp| tcp.list.len() as u64),
@@ -55,19 +47,15 @@ pub(super) fn check_record(record: &Record, spec: &Spec, topology: &Topology) ->
     let mut hosts = BTreeSet::new();
     for (i, probe) in record.limiters.iter().enumerate() {
         let at = format!("/record/limiters/{i}");
-        check_host(probe.host, topology).map_err(|error| error.under(format!("{at}/host")))?;
-        let name = &topology.nodes[probe.host as usize].name;
-        if !spec.control.limited_hosts().contains(&probe.host) {
-            return Err(SpecError::new(format!("{at}/host"), format!("host '{name}' has no rate limiters")));
-        }
+        let name = &check_host(probe.host, topology).under(format_args!("{at}/host"))?.name;
+        let is_limited = spec.control.limited_hosts().contains(&probe.host);
+        refuse!(!is_limited, format!("{at}/host"), "host '{name}' has no rate limiters");
         refuse!(!hosts.insert(probe.host), format!("{at}/host"), "host '{name}' is recorded twice");
         let sources = spec.traffic.iter().flat_map(|group| &group.sources);
         check(probe.every_ps, sources.filter(|source| source.from == probe.host).map(Source::flows).sum(), at)?;
     }
     let mut ports = BTreeSet::new();
-    for (i, probe) in record.queue_levels.iter().enumerate() {
-        check_levels(probe, topology, &mut ports).map_err(|error| error.under(format!("/record/queue_levels/{i}")))?;
-    }
+    each(&record.queue_levels, "/record/queue_levels", |probe| check_levels(probe, topology, &mut ports))?;
     let (mut names, mut ports) = (BTreeSet::new(), BTreeSet::new());
     for (i, capture) in record.captures.iter().enumerate() {
         let at = format!("/record/captures/{i}");
@@ -75,41 +63,40 @@ pub(super) fn check_record(record: &Record, spec: &Spec, topology: &Topology) ->
             let message = format!("a capture needs a name of its own (got '{}')", capture.name);
             return Err(SpecError::new(format!("{at}/name"), message));
         }
-        check_capture(capture, topology, &mut ports).map_err(|error| error.under(at))?;
+        check_capture(capture, topology, &mut ports).under(at)?;
     }
     Ok(())
 }
 
-fn check_capture(capture: &Capture, topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
-    for (j, &port) in capture.ports.iter().enumerate() {
-        let at = format!("/ports/{j}");
-        check_port(port, topology).map_err(|error| error.under(&at))?;
-        if !listed.insert(port) {
-            let name = &topology.ports[port as usize].name;
-            return Err(SpecError::new(at, format!("the frames of port '{name}' are recorded twice")));
-        }
-    }
+fn check_capture(capture: &Capture, topology: &Topology, listed: &mut BTreeSet<u32>) -> Checked {
+    each(&capture.ports, "/ports", |&port| {
+        let name = &check_port(port, topology)?.name;
+        refuse!(!listed.insert(port), "", "the frames of port '{name}' are recorded twice");
+        Ok(())
+    })?;
     check_window(capture.from_ps, capture.to_ps)?;
-    if !(1..=MAX_CAPTURE).contains(&capture.frames) {
-        let message = format!("a capture keeps 1 to {MAX_CAPTURE} frames (got {})", capture.frames);
-        return Err(SpecError::new("/frames", message));
-    }
+    let frames = capture.frames;
+    let is_possible = (1..=MAX_CAPTURE).contains(&frames);
+    refuse!(!is_possible, "/frames", "a capture keeps 1 to {MAX_CAPTURE} frames (got {frames})");
     Ok(())
 }
 
-fn check_window(from: Time, to: Time) -> Result<(), SpecError> {
+fn check_group(group: u32, spec: &Spec) -> Checked<&Traffic> {
+    let all = spec.traffic.len();
+    let missing = || SpecError::new("", format!("there is no traffic {group}: there are {all}"));
+    spec.traffic.get(group as usize).ok_or_else(missing)
+}
+
+fn check_window(from: Time, to: Time) -> Checked {
     refuse!(from >= to, "/to_ps", "the time that counts ends after its start, {from} (got {to})");
     Ok(())
 }
 
-fn check_streams(probes: &[StreamProbe], spec: &Spec) -> Result<(), SpecError> {
+fn check_streams(probes: &[StreamProbe], spec: &Spec) -> Checked {
     let mut groups = BTreeSet::new();
     for (i, probe) in probes.iter().enumerate() {
         let at = format!("/record/probe_streams/{i}");
-        let Some(group) = spec.traffic.get(probe.traffic as usize) else {
-            let message = format!("there is no traffic {}: there are {}", probe.traffic, spec.traffic.len());
-            return Err(SpecError::new(format!("{at}/traffic"), message));
-        };
+        let group = check_group(probe.traffic, spec).under(format_args!("{at}/traffic"))?;
         let name = &group.name;
         let Some((rapid, connections)) = group.tcp.as_ref().and_then(|tcp| match &tcp.config.congestion_control {
             cc::Config::Rapid(rapid) => Some((rapid, tcp)),
@@ -132,13 +119,10 @@ fn check_streams(probes: &[StreamProbe], spec: &Spec) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn check_levels(probe: &LevelProbe, topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
-    check_port(probe.port, topology).map_err(|error| error.under("/port"))?;
-    let port = &topology.ports[probe.port as usize];
-    if topology.is_host(port.from) {
-        let message = format!("levels are recorded of queues of switches: '{}' is a host's", port.name);
-        return Err(SpecError::new("/port", message));
-    }
+fn check_levels(probe: &LevelProbe, topology: &Topology, listed: &mut BTreeSet<u32>) -> Checked {
+    let port = check_port(probe.port, topology).under("/port")?;
+    let is_host = topology.is_host(port.from);
+    refuse!(is_host, "/port", "levels are recorded of queues of switches: '{}' is a host's", port.name);
     refuse!(!listed.insert(probe.port), "/port", "port '{}' is recorded twice", port.name);
     check_window(probe.from_ps, probe.to_ps)?;
     refuse!(probe.bin_bytes == Bytes::ZERO, "/bin_bytes", "a bin is wider than 0 B (got 0)");

@@ -5,33 +5,26 @@ mod slotted;
 use std::collections::BTreeSet;
 
 use self::slotted::check_slotted;
-use super::check_port;
-use super::control::check_listed_hosts;
-use crate::error::{SpecError, refuse};
+use super::control::{below_xoff, check_listed_hosts};
+use super::{check_node, check_port};
+use crate::error::{Checked, Part, SpecError, each, refuse};
 use crate::network::Topology;
 use crate::spec::control::{Control, Notification, NotificationLane};
 use crate::spec::switching::{Egress, Memory, MemoryPause, Service};
 use crate::spec::{Engine, FrameSize, Limit, LinkSpec, Network, Spec};
 use crate::units::{Bytes, Span};
 
-pub(super) fn check_switching(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+pub(super) fn check_switching(spec: &Spec, topology: &Topology) -> Checked {
     let switching = &spec.switching;
-    let at = |error: SpecError, place: &str, i: usize| error.under(format!("/switching/{place}/{i}"));
     let mut listed = BTreeSet::new();
-    for (i, memory) in switching.memories.iter().enumerate() {
-        check_memory(memory, topology, &mut listed).map_err(|error| at(error, "memories", i))?;
-    }
+    each(&switching.memories, "/switching/memories", |memory| check_memory(memory, topology, &mut listed))?;
     let mut listed = BTreeSet::new();
-    for (i, adapter) in switching.adapters.iter().enumerate() {
-        check_listed_hosts(&adapter.hosts, topology, &mut listed).map_err(|error| at(error, "adapters", i))?;
-    }
-    for (i, service) in switching.services.iter().enumerate() {
-        check_service(service, topology).map_err(|error| at(error, "services", i))?;
-    }
+    each(&switching.adapters, "/switching/adapters", |adapter| {
+        check_listed_hosts(&adapter.hosts, topology, &mut listed)
+    })?;
+    each(&switching.services, "/switching/services", |service| check_service(service, topology))?;
     let mut listed = BTreeSet::new();
-    for (i, egress) in switching.egress.iter().enumerate() {
-        check_egress(egress, topology, &mut listed).map_err(|error| at(error, "egress", i))?;
-    }
+    each(&switching.egress, "/switching/egress", |egress| check_egress(egress, topology, &mut listed))?;
     match spec.run.engine {
         Engine::Event if switching.is_plain() => check_paced(&spec.control),
         Engine::Event => check_beside(spec),
@@ -40,24 +33,21 @@ pub(super) fn check_switching(spec: &Spec, topology: &Topology) -> Result<(), Sp
     }
 }
 
-fn check_memory(memory: &Memory, topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
-    for (i, &node) in memory.nodes.iter().enumerate() {
-        let at = format!("/nodes/{i}");
-        let Some(found) = topology.nodes.get(node as usize) else {
-            let message = format!("there is no node {node}: the network has {}", topology.nodes.len());
-            return Err(SpecError::new(at, message));
-        };
-        refuse!(topology.is_host(node), at, "only switches have a shared memory: '{}' is a host", found.name);
-        refuse!(!listed.insert(node), at, "'{}' has two memories", found.name);
-    }
+fn check_memory(memory: &Memory, topology: &Topology, listed: &mut BTreeSet<u32>) -> Checked {
+    each(&memory.nodes, "/nodes", |&node| {
+        let name = &check_node(node, topology)?.name;
+        refuse!(topology.is_host(node), "", "only switches have a shared memory: '{name}' is a host");
+        refuse!(!listed.insert(node), "", "'{name}' has two memories");
+        Ok(())
+    })?;
     refuse!(memory.bytes == Bytes::ZERO, "/bytes", "a memory of more than 0 B (got 0 B)");
     if let Some(alpha) = memory.alpha.filter(|alpha| !(*alpha > 0.0 && alpha.is_finite())) {
         return Err(SpecError::new("/alpha", format!("a number above 0 (got {alpha})")));
     }
-    memory.pause.map_or(Ok(()), |pause| check_pause(&pause, memory.bytes).map_err(|error| error.under("/pause")))
+    memory.pause.iter().try_for_each(|pause| check_pause(pause, memory.bytes)).under("/pause")
 }
 
-fn check_pause(pause: &MemoryPause, memory: Bytes) -> Result<(), SpecError> {
+fn check_pause(pause: &MemoryPause, memory: Bytes) -> Checked {
     if pause.xoff_bytes >= memory {
         let message = format!("XOFF comes before the memory of {memory} is full (got {})", pause.xoff_bytes);
         return Err(SpecError::new("/xoff_bytes", message));
@@ -75,14 +65,8 @@ fn check_pause(pause: &MemoryPause, memory: Bytes) -> Result<(), SpecError> {
     }
 }
 
-fn below_xoff(xon: Bytes, xoff: Bytes) -> Result<(), SpecError> {
-    refuse!(xon > xoff, "/xon_bytes", "XON comes below XOFF, {xoff} (got {xon})");
-    Ok(())
-}
-
-fn check_service(service: &Service, topology: &Topology) -> Result<(), SpecError> {
-    check_port(service.port, topology).map_err(|error| error.under("/port"))?;
-    let port = &topology.ports[service.port as usize];
+fn check_service(service: &Service, topology: &Topology) -> Checked {
+    let port = check_port(service.port, topology).under("/port")?;
     if topology.is_host(port.from) || !topology.is_host(port.to) {
         let message = format!("a port that leads from a switch to a host (got '{}')", port.name);
         return Err(SpecError::new("/port", message));
@@ -99,7 +83,7 @@ fn check_service(service: &Service, topology: &Topology) -> Result<(), SpecError
     Ok(())
 }
 
-fn check_egress(egress: &Egress, topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
+fn check_egress(egress: &Egress, topology: &Topology, listed: &mut BTreeSet<u32>) -> Checked {
     check_listed_hosts(&egress.hosts, topology, listed)?;
     below_xoff(egress.xon_bytes, egress.xoff_bytes)
 }
@@ -127,15 +111,14 @@ impl Spec {
 }
 
 /// What needs flows that are counted.
-fn check_totals(spec: &Spec) -> Result<(), SpecError> {
-    for (group, traffic) in spec.traffic.iter().enumerate() {
-        let (tcp, probers, messages) = (traffic.tcp.is_some(), traffic.probers.is_some(), traffic.messages.is_some());
-        let parts =
-            [("tcp", tcp, "TCP needs"), ("probers", probers, "probes need"), ("messages", messages, "messages need")];
-        if let Some((part, _, what)) = parts.iter().find(|part| part.1) {
-            return Err(SpecError::new(format!("/traffic/{group}/{part}"), format!("{what} flows that are counted")));
-        }
-    }
+fn check_totals(spec: &Spec) -> Checked {
+    each(&spec.traffic, "/traffic", |traffic| {
+        need_flows(&[
+            ("/tcp", traffic.tcp.is_some(), "TCP needs"),
+            ("/probers", traffic.probers.is_some(), "probes need"),
+            ("/messages", traffic.messages.is_some(), "messages need"),
+        ])
+    })?;
     let notification = [
         ("bcn", spec.control.bcn.as_ref().map(|bcn| bcn.congestion_point.notification)),
         ("qcn", spec.control.qcn.as_ref().map(|qcn| qcn.congestion_point.notification)),
@@ -146,71 +129,64 @@ fn check_totals(spec: &Spec) -> Result<(), SpecError> {
         let message = "without flows that are counted notifications travel 'beside' the frames";
         return Err(SpecError::new(format!("/control/{scheme}/congestion_point/notification/lane"), message));
     }
-    let parts = [
+    need_flows(&[
         ("/control/dcqcn", spec.control.dcqcn.is_some(), "DCQCN needs"),
         ("/record/flows", !spec.record.flows.is_empty(), "series of single flows need"),
         ("/record/delays", spec.record.delays, "distributions of delays need"),
         ("/record/limiters", !spec.record.limiters.is_empty(), "series of limiters need"),
-    ];
-    match parts.iter().find(|part| part.1) {
-        Some((pointer, _, what)) => Err(SpecError::new(*pointer, format!("{what} flows that are counted"))),
-        None => Ok(()),
-    }
+    ])
 }
 
 /// What the event engine has, but not beside shared memories, adapters and slow outputs.
-fn check_beside(spec: &Spec) -> Result<(), SpecError> {
-    let parts =
-        [("/control/pause", !spec.control.pause.is_empty(), "PAUSE by single queues: use that of a shared memory")];
-    match parts.iter().find(|part| part.1) {
-        Some((pointer, _, what)) => Err(SpecError::new(
-            *pointer,
-            format!("networks with shared memories, adapters or slow outputs have no {what}"),
-        )),
-        None => check_limiter(&spec.control),
-    }
+fn check_beside(spec: &Spec) -> Checked {
+    let message = "networks with shared memories, adapters or slow outputs have no PAUSE by single queues: use that of \
+                   a shared memory";
+    refuse!(!spec.control.pause.is_empty(), "/control/pause", "{message}");
+    check_limiter(&spec.control)
 }
 
 /// Elsewhere limiters space frames by the time since the frame before.
-fn check_paced(control: &Control) -> Result<(), SpecError> {
+fn check_paced(control: &Control) -> Checked {
     let Some(limiter) = control.limiter() else { return Ok(()) };
-    let parts = [("initial_credit", limiter.initial_credit), ("most_credit", limiter.most_credit)];
-    match parts.iter().find(|part| part.1.is_some()) {
-        Some((field, _)) => Err(SpecError::new(
-            format!("/control/{}/reaction_point/limiter/{field}", scheme(control)),
-            "limiters have credit with shared memories, adapters or slow outputs, and in the slotted engine: leave 'credit' out",
-        )),
-        None => Ok(()),
-    }
+    let words = "limiters have credit with shared memories, adapters or slow outputs, and in the slotted engine: leave \
+                 'credit' out";
+    let parts = [
+        ("/initial_credit", limiter.initial_credit.is_some(), words),
+        ("/most_credit", limiter.most_credit.is_some(), words),
+    ];
+    exclude(&parts, str::to_owned).under(pointer_of_limiter(control))
 }
 
-fn scheme(control: &Control) -> &'static str {
+fn pointer_of_limiter(control: &Control) -> &'static str {
     match control {
-        Control { bcn: Some(_), .. } => "bcn",
-        Control { qcn: Some(_), .. } => "qcn",
-        _ => "dcqcn",
+        Control { bcn: Some(_), .. } => "/control/bcn/reaction_point/limiter",
+        Control { qcn: Some(_), .. } => "/control/qcn/reaction_point/limiter",
+        _ => "/control/dcqcn/reaction_point/limiter",
     }
 }
 
 /// Behind shared memories, adapters and slow outputs what limiters hold waits in the queues of its host.
-fn check_limiter(control: &Control) -> Result<(), SpecError> {
+fn check_limiter(control: &Control) -> Checked {
     let Some(limiter) = control.limiter() else { return Ok(()) };
     let parts = [
-        ("queue", limiter.queue != Limit::Unlimited, "no limit of what waits for a limiter: leave 'queue' out"),
-        ("fifo_frames", limiter.fifo_frames > 0, "no frames that limiters pass on early: leave 'fifo' out"),
+        ("/queue", limiter.queue != Limit::Unlimited, "no limit of what waits for a limiter: leave 'queue' out"),
+        ("/fifo_frames", limiter.fifo_frames > 0, "no frames that limiters pass on early: leave 'fifo' out"),
     ];
+    let beside = "networks with shared memories, adapters or slow outputs, and the slotted engine, have";
+    exclude(&parts, |what| format!("{beside} {what}")).under(pointer_of_limiter(control))
+}
+
+/// A part of a spec: its place, whether it is there, and words about it.
+type Listed<'a> = (&'a str, bool, &'a str);
+
+/// Refuses the first of the parts that is there.
+fn exclude(parts: &[Listed<'_>], message: impl Fn(&str) -> String) -> Checked {
     match parts.iter().find(|part| part.1) {
-        Some((field, _, what)) => Err(SpecError::new(
-            format!("/control/{}/reaction_point/limiter/{field}", scheme(control)),
-            format!("networks with shared memories, adapters or slow outputs, and the slotted engine, have {what}"),
-        )),
+        Some((pointer, _, words)) => Err(SpecError::new(pointer, message(words))),
         None => Ok(()),
     }
 }
 
-fn refuse(parts: &[(&str, bool, &str)]) -> Result<(), SpecError> {
-    match parts.iter().find(|part| part.1) {
-        Some((pointer, _, what)) => Err(SpecError::new(pointer, format!("the slotted engine {what}"))),
-        None => Ok(()),
-    }
+fn need_flows(parts: &[Listed<'_>]) -> Checked {
+    exclude(parts, |what| format!("{what} flows that are counted"))
 }

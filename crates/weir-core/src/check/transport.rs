@@ -1,37 +1,30 @@
 //! Legality of connections.
 
 use super::{check_departures, check_host, check_sizes, check_times};
-use crate::error::{SpecError, refuse};
+use crate::error::{Checked, Part, SpecError, each, refuse};
 use crate::network::Topology;
 use crate::spec::Spec;
 use crate::spec::transport::{Connection, Connections, Hosts, Load, Probers};
 use crate::units::{Bytes, Span};
 use std::collections::BTreeSet;
 
-pub(super) fn check_connections(tcp: &Connections, topology: &Topology) -> Result<(), SpecError> {
-    tcp.config.check().map_err(|error| error.under("/config"))?;
-    check_hosts(&tcp.hosts).map_err(|error| error.under("/hosts"))?;
-    for (i, connection) in tcp.list.iter().enumerate() {
-        check_connection(connection, topology).map_err(|error| error.under(format!("/list/{i}")))?;
-    }
-    Ok(())
+pub(super) fn check_connections(tcp: &Connections, topology: &Topology) -> Checked {
+    tcp.config.check().under("/config")?;
+    check_hosts(&tcp.hosts).under("/hosts")?;
+    each(&tcp.list, "/list", |connection| check_connection(connection, topology))
 }
 
-pub(super) fn check_probers(probers: &Probers, topology: &Topology) -> Result<(), SpecError> {
-    probers.config.check().map_err(|error| error.under("/config"))?;
-    check_hosts(&probers.hosts).map_err(|error| error.under("/hosts"))?;
-    for (i, prober) in probers.list.iter().enumerate() {
-        let check = || {
-            check_ends(prober.from, prober.to, topology)?;
-            check_times(prober.start_ps, prober.stop_ps)
-        };
-        check().map_err(|error| error.under(format!("/list/{i}")))?;
-    }
-    Ok(())
+pub(super) fn check_probers(probers: &Probers, topology: &Topology) -> Checked {
+    probers.config.check().under("/config")?;
+    check_hosts(&probers.hosts).under("/hosts")?;
+    each(&probers.list, "/list", |prober| {
+        check_ends(prober.from, prober.to, topology)?;
+        check_times(prober.start_ps, prober.stop_ps)
+    })
 }
 
 /// A sender that asks the port of its host how many frames wait there does not see those that wait before it, for a limiter or PAUSE.
-pub(super) fn check_beside_control(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+pub(super) fn check_beside_control(spec: &Spec, topology: &Topology) -> Checked {
     let pauses = |node: u32| spec.control.pause.iter().any(|rule| rule.nodes.contains(&node));
     let mut managed: BTreeSet<u32> = spec.control.limited_hosts().iter().copied().collect();
     managed.extend(topology.ports.iter().filter(|port| pauses(port.to)).map(|port| port.from));
@@ -66,7 +59,7 @@ pub(super) fn check_beside_control(spec: &Spec, topology: &Topology) -> Result<(
     Ok(())
 }
 
-fn check_connection(connection: &Connection, topology: &Topology) -> Result<(), SpecError> {
+fn check_connection(connection: &Connection, topology: &Topology) -> Checked {
     check_ends(connection.from, connection.to, topology)?;
     check_times(connection.start_ps, connection.stop_ps)?;
     match &connection.load {
@@ -77,31 +70,25 @@ fn check_connection(connection: &Connection, topology: &Topology) -> Result<(), 
             Err(SpecError::new("/load/bytes", format!("a transfer is 1 B to {most} long (got {bytes})")))
         }
         Load::Writes { departures, write_size, .. } => {
-            check_departures(departures).map_err(|error| error.under("/load/departures"))?;
-            check_sizes(write_size).map_err(|error| error.under("/load/write_size"))
+            check_departures(departures).under("/load/departures")?;
+            check_sizes(write_size).under("/load/write_size")
         }
     }
 }
 
-fn check_ends(from: u32, to: u32, topology: &Topology) -> Result<(), SpecError> {
-    check_host(from, topology).map_err(|error| error.under("/from"))?;
-    check_host(to, topology).map_err(|error| error.under("/to"))?;
-    if from == to {
-        let name = &topology.nodes[to as usize].name;
-        return Err(SpecError::new("/to", format!("a connection has two ends: '{name}' is both")));
-    }
+fn check_ends(from: u32, to: u32, topology: &Topology) -> Checked {
+    check_host(from, topology).under("/from")?;
+    let name = &check_host(to, topology).under("/to")?.name;
+    refuse!(from == to, "/to", "a connection has two ends: '{name}' is both");
     Ok(())
 }
 
-fn check_hosts(hosts: &Hosts) -> Result<(), SpecError> {
-    if let Some(timers) = &hosts.timers {
-        timers.check().map_err(|error| error.under("/timers"))?;
-    }
+fn check_hosts(hosts: &Hosts) -> Checked {
+    hosts.timers.iter().try_for_each(|timers| timers.check()).under("/timers")?;
     refuse!(hosts.adapter_frames == Some(0), "/adapter_frames", "an adapter holds at least 1 frame (got 0)");
-    match hosts.coalescing_ps {
-        Some(Span::ZERO) => Err(SpecError::new("/coalescing_ps", "frames are gathered for longer than 0 s")),
-        _ => Ok(()),
-    }
+    let is_none = hosts.coalescing_ps == Some(Span::ZERO);
+    refuse!(is_none, "/coalescing_ps", "frames are gathered for longer than 0 s");
+    Ok(())
 }
 
 /// Longest transfer: 1 PB.

@@ -22,7 +22,7 @@ mod trend;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{SpecError, refuse};
+use crate::error::{Part, SpecError, refuse, some_rate, some_time};
 pub use crate::rapid::Sample;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -123,32 +123,30 @@ impl Config {
     /// # Errors
     /// The first fault found.
     pub fn check(&self) -> Result<(), SpecError> {
-        refuse!(self.link_bps.bps() == 0, "/link_bps", "a rate above 0 bit/s (got 0 bit/s)");
+        some_rate("/link_bps", self.link_bps)?;
         if !(LEAST_FRAME..=MOST_FRAME).contains(&self.frame_bytes.count()) {
             let message = format!("frames of {LEAST_FRAME} B to {MOST_FRAME} B (got {})", self.frame_bytes);
             return Err(SpecError::new("/frame_bytes", message));
         }
         refuse!(self.measurements == Some(0), "/measurements", "at least 1 measurement (got 0)");
-        self.method.check().map_err(|error| error.under("/method"))
+        self.method.check().under("/method")
     }
 }
 
 impl Method {
     fn check(&self) -> Result<(), SpecError> {
         let within = |field: &str, what: &str, got: u32, least: u32, most: u32| {
-            if (least..=most).contains(&got) {
-                return Ok(());
-            }
-            Err(SpecError::new(format!("/{field}"), format!("{least} to {most} {what} (got {got})")))
+            let is_possible = (least..=most).contains(&got);
+            refuse!(!is_possible, format!("/{field}"), "{least} to {most} {what} (got {got})");
+            Ok(())
         };
         let share = match *self {
             Method::Pathload { packets, streams, gap_ps, share, resolution_bps, most_bps, .. } => {
                 within("packets", "packets", packets, LEAST_STREAM, MOST_TRAIN)?;
                 within("streams", "streams", streams, 2, 100)?;
-                refuse!(gap_ps == Span::ZERO, "/gap_ps", "a time above 0 s (got 0 s)");
-                for (field, rate) in [("resolution_bps", resolution_bps), ("most_bps", Some(most_bps))] {
-                    refuse!(rate == Some(Rate::from_bps(0)), format!("/{field}"), "a rate above 0 bit/s (got 0 bit/s)");
-                }
+                some_time("/gap_ps", gap_ps)?;
+                resolution_bps.map_or(Ok(()), |rate| some_rate("/resolution_bps", rate))?;
+                some_rate("/most_bps", most_bps)?;
                 share
             }
             Method::PbProbe { bulks, stable, dispersion_ps, share } => {

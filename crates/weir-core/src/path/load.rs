@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::spec::LineSpec;
 use crate::cc::{Controllers, Setup};
 use crate::check::parse;
-use crate::error::{SpecError, refuse};
+use crate::error::{Part, SpecError, refuse};
 use crate::tcp;
 use crate::units::{Bytes, Span};
 
@@ -88,7 +88,7 @@ impl LoadedPath {
         refuse!(self.hops.is_empty(), "/hops", "a path has at least one hop");
         for (i, hop) in self.hops.iter().enumerate() {
             for (name, line) in [("forward", &hop.forward), ("backward", &hop.backward)] {
-                line.check().map_err(|error| error.under(format!("/hops/{i}/{name}")))?;
+                line.check().under(format_args!("/hops/{i}/{name}"))?;
             }
         }
         if let Some(transfer) = &self.transfer {
@@ -97,9 +97,9 @@ impl LoadedPath {
                 return Err(SpecError::new("/transfer/streams", message));
             }
             positive("/transfer/every_ps", transfer.every_ps)?;
-            transfer.config.check().map_err(|error| error.under("/transfer/config"))?;
+            transfer.config.check().under("/transfer/config")?;
             let made = Controllers::new().make(Setup::plain(&transfer.config));
-            made.map_err(|error| error.under("/transfer/config/congestion_control"))?;
+            made.under("/transfer/config/congestion_control")?;
         }
         if let Some(probe) = &self.probe {
             positive("/probe/every_ps", probe.every_ps)?;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::SpecError;
+use crate::error::{SpecError, check_probability};
 use crate::rng::Stream;
 
 /// How frames are lost at random. Probabilities are per frame.
@@ -53,21 +53,14 @@ impl LossModel {
     /// # Errors
     /// The first fault found.
     pub fn check(&self) -> Result<(), SpecError> {
-        let share = |at: &str, value: f64| {
-            if (0.0..=1.0).contains(&value) {
-                Ok(())
-            } else {
-                Err(SpecError::new(at, format!("a probability lies in 0 to 1 (got {value})")))
-            }
-        };
         match *self {
             LossModel::None => Ok(()),
-            LossModel::Random { probability } => share("/probability", probability),
+            LossModel::Random { probability } => check_probability("/probability", probability),
             LossModel::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
-                share("/to_bad", to_bad)?;
-                share("/to_good", to_good)?;
-                share("/loss_good", loss_good)?;
-                share("/loss_bad", loss_bad)?;
+                check_probability("/to_bad", to_bad)?;
+                check_probability("/to_good", to_good)?;
+                check_probability("/loss_good", loss_good)?;
+                check_probability("/loss_bad", loss_bad)?;
                 if to_bad + to_good > 0.0 {
                     return Ok(());
                 }

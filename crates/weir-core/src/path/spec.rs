@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::loss::LossModel;
 use crate::check::{check_departures, check_sizes, parse};
-use crate::error::{SpecError, refuse};
+use crate::error::{Part, SpecError, check_probability, each, refuse};
 use crate::spec::aqm::Aqm;
 use crate::spec::{Departures, FrameSize, Limit};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -152,13 +152,13 @@ impl LineSpec {
     /// # Errors
     /// The first fault found.
     pub fn check(&self) -> Result<(), SpecError> {
-        self.loss.check().map_err(|error| error.under("/loss"))?;
-        check_share("/duplicate", self.duplicate)?;
+        self.loss.check().under("/loss")?;
+        check_probability("/duplicate", self.duplicate)?;
         refuse!(!(1..=MAX_LANES).contains(&self.lanes), "/lanes", "1 to {MAX_LANES} transmitters (got {})", self.lanes);
-        self.rate.check().map_err(|error| error.under("/rate"))?;
-        self.delays.check().map_err(|error| error.under("/delays"))?;
+        self.rate.check().under("/rate")?;
+        self.delays.check().under("/delays")?;
         if let Some(aqm) = &self.aqm {
-            aqm.check().map_err(|error| error.under("/aqm"))?;
+            aqm.check().under("/aqm")?;
             if let Aqm::Custom(_) = aqm {
                 return Err(SpecError::new(
                     "/aqm",
@@ -167,11 +167,9 @@ impl LineSpec {
             }
             refuse!(self.rate == RateSpec::Unlimited, "/aqm", "nothing waits without a transmitter with a rate");
         }
-        for (i, cross) in self.cross.iter().enumerate() {
-            self.check_cross(cross).map_err(|error| error.under(format!("/cross/{i}")))?;
-        }
+        each(&self.cross, "/cross", |cross| self.check_cross(cross))?;
         if let Some(reorder) = &self.reorder {
-            check_share("/reorder/probability", reorder.probability)?;
+            check_probability("/reorder/probability", reorder.probability)?;
         }
         Ok(())
     }
@@ -182,8 +180,8 @@ impl LineSpec {
     }
 
     fn check_cross(&self, cross: &CrossSpec) -> Result<(), SpecError> {
-        check_departures(&cross.departures).map_err(|error| error.under("/departures"))?;
-        check_sizes(&cross.frame_size).map_err(|error| error.under("/frame_size"))?;
+        check_departures(&cross.departures).under("/departures")?;
+        check_sizes(&cross.frame_size).under("/frame_size")?;
         refuse!(self.rate == RateSpec::Unlimited, "", "cross traffic needs a transmitter with a rate");
         if cross.lane >= self.lanes {
             let message = format!("there are {} transmitters (got {}, counted from 0)", self.lanes, cross.lane);
@@ -231,13 +229,6 @@ fn check_steps<T>(steps: &[(Time, T)], period: Option<Span>, of: &str) -> Result
         }
         _ => Ok(()),
     }
-}
-
-fn check_share(at: &str, value: f64) -> Result<(), SpecError> {
-    if (0.0..=1.0).contains(&value) {
-        return Ok(());
-    }
-    Err(SpecError::new(at, format!("a probability lies in 0 to 1 (got {value})")))
 }
 
 #[cfg(test)]

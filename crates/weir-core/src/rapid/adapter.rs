@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{SpecError, refuse};
+use crate::error::{SpecError, above_zero_to, among, refuse, some_time};
 use crate::units::{Rate, Span};
 
 /// How the mean rate follows the estimates.
@@ -47,9 +47,9 @@ impl Adaptation {
     /// # Errors
     /// The first fault found.
     pub fn check(&self) -> Result<(), SpecError> {
-        refuse!(self.tau_ps == Span::ZERO, "/tau_ps", "a time above 0 s (got 0 s)");
-        refuse!(!(self.eta >= 1.0 && self.eta <= 1e6), "/eta", "a number from 1 to 1000000 (got {})", self.eta);
-        refuse!(!(self.beta > 0.0 && self.beta <= 1.0), "/beta", "a number above 0 and at most 1 (got {})", self.beta);
+        some_time("/tau_ps", self.tau_ps)?;
+        among("/eta", self.eta, 1.0..=1e6)?;
+        above_zero_to(1.0, "/beta", self.beta)?;
         let (least, most) = (self.least_bps, self.most_bps);
         if least.bps() == 0 || least > most {
             let message = format!("the least rate is above 0 and at most the greatest, {most} (got {least})");
@@ -59,19 +59,14 @@ impl Adaptation {
             let message = format!("a rate from {least} to {most} (got {})", self.initial_bps);
             return Err(SpecError::new("/initial_bps", message));
         }
-        if let Some(packets) = self.start_packets.filter(|packets| !(4..=10_000).contains(packets)) {
-            return Err(SpecError::new("/start_packets", format!("4 to 10000 packets (got {packets})")));
+        if let Some(packets) = self.start_packets {
+            refuse!(!(4..=10_000).contains(&packets), "/start_packets", "4 to 10000 packets (got {packets})");
         }
-        match &self.backlog {
-            Some(backlog) if backlog.target_ps == Span::ZERO || backlog.within_ps == Span::ZERO => {
-                Err(SpecError::new("/backlog", "both times are above 0 s"))
-            }
-            Some(backlog) if !(0.0..=1.0).contains(&backlog.elasticity) => {
-                let message = format!("a number from 0 to 1 (got {})", backlog.elasticity);
-                Err(SpecError::new("/backlog/elasticity", message))
-            }
-            _ => Ok(()),
-        }
+        self.backlog.iter().try_for_each(|backlog| {
+            let is_none = backlog.target_ps == Span::ZERO || backlog.within_ps == Span::ZERO;
+            refuse!(is_none, "/backlog", "both times are above 0 s");
+            among("/backlog/elasticity", backlog.elasticity, 0.0..=1.0)
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sample::Step;
 use super::{chirp, excursion, fluid, trend};
-use crate::error::{SpecError, refuse};
+use crate::error::{SpecError, among, refuse, some_rate};
 use crate::units::{Rate, Span};
 
 /// How the available bandwidth is distinguished from send and receive gaps.
@@ -123,23 +123,14 @@ impl Estimator {
                 valid(excursion)
             }
             Estimator::Chirp { factor, excursion } => {
-                if !(factor > 1.0 && factor <= 100.0) {
-                    let message = format!("a number above 1 and at most 100 (got {factor})");
-                    return Err(SpecError::new("/factor", message));
-                }
+                let is_possible = factor > 1.0 && factor <= 100.0;
+                refuse!(!is_possible, "/factor", "a number above 1 and at most 100 (got {factor})");
                 valid(excursion)
             }
-            Estimator::Trend { tolerance_gaps, .. } => {
-                if !(0.0..=1000.0).contains(&tolerance_gaps) {
-                    let message = format!("a number from 0 to 1000 (got {tolerance_gaps})");
-                    return Err(SpecError::new("/tolerance_gaps", message));
-                }
-                Ok(())
+            Estimator::Trend { tolerance_gaps, .. } => among("/tolerance_gaps", tolerance_gaps, 0.0..=1000.0),
+            Estimator::Fluid { bottleneck_bps } => {
+                bottleneck_bps.map_or(Ok(()), |rate| some_rate("/bottleneck_bps", rate))
             }
-            Estimator::Fluid { bottleneck_bps: Some(rate) } if rate.bps() == 0 => {
-                Err(SpecError::new("/bottleneck_bps", "a rate above 0 bit/s (got 0 bit/s)"))
-            }
-            Estimator::Fluid { .. } => Ok(()),
         }
     }
 }

@@ -36,7 +36,7 @@ pub use probing::Probing;
 pub use ramp::{Ramp, Schedule};
 pub use sample::Sample;
 
-use crate::error::{SpecError, refuse};
+use crate::error::{Part, SpecError, some_rate};
 use crate::units::{Bytes, Rate, Span};
 
 /// Settings of a probing sender, as they cross the boundary.
@@ -91,15 +91,12 @@ impl Config {
     /// # Errors
     /// The first fault found.
     pub fn check(&self) -> Result<(), SpecError> {
-        self.ramp.check().map_err(|error| error.under("/ramp"))?;
-        self.denoising.check().map_err(|error| error.under("/denoising"))?;
-        self.estimator.check().map_err(|error| error.under("/estimator"))?;
-        self.rate.check().map_err(|error| error.under("/rate"))?;
-        refuse!(self.link_bps.bps() == 0, "/link_bps", "a rate above 0 bit/s (got 0 bit/s)");
-        match self.repair_bps {
-            Some(rate) if rate.bps() == 0 => Err(SpecError::new("/repair_bps", "a rate above 0 bit/s (got 0 bit/s)")),
-            _ => Ok(()),
-        }
+        self.ramp.check().under("/ramp")?;
+        self.denoising.check().under("/denoising")?;
+        self.estimator.check().under("/estimator")?;
+        self.rate.check().under("/rate")?;
+        some_rate("/link_bps", self.link_bps)?;
+        self.repair_bps.map_or(Ok(()), |rate| some_rate("/repair_bps", rate))
     }
 }
 

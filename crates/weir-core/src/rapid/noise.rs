@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sample::{Sample, Step, delays};
-use crate::error::SpecError;
+use crate::error::{SpecError, some_time};
 use crate::units::Span;
 
 /// What is done about arrivals that a receiver has gathered.
@@ -71,9 +71,7 @@ impl Denoising {
     /// The first fault found.
     pub fn check(&self) -> Result<(), SpecError> {
         match *self {
-            Denoising::Batches { within_ps } if within_ps == Span::ZERO => {
-                Err(SpecError::new("/within_ps", "a time above 0 s (got 0 s)"))
-            }
+            Denoising::Batches { within_ps } => some_time("/within_ps", within_ps),
             _ => Ok(()),
         }
     }

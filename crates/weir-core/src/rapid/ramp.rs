@@ -81,12 +81,11 @@ impl Ramp {
             return Err(SpecError::new("/packets", message));
         }
         refuse!(!(self.rho > 1.0 && self.rho <= 100.0), "/rho", "a number above 1 and at most 100 (got {})", self.rho);
-        match self.rates {
-            Some(rates) if rates < 2 || rates > self.packets => {
-                Err(SpecError::new("/rates", format!("2 to {} rates (got {rates})", self.packets)))
-            }
-            _ => Ok(()),
+        if let Some(rates) = self.rates {
+            let most = self.packets;
+            refuse!(rates < 2 || rates > most, "/rates", "2 to {most} rates (got {rates})");
         }
+        Ok(())
     }
 }
 

@@ -30,7 +30,7 @@ pub use self::receiver::{Demand, Receiver};
 pub use self::sender::{Counters, Sender};
 pub use self::sleek::{Known, Sleek, SleekConfig};
 use crate::cc;
-use crate::error::{SpecError, refuse};
+use crate::error::{Part, SpecError, refuse};
 use crate::spec::classes::CLASSES;
 use crate::spec::messages::Packets;
 use crate::tcp;
@@ -196,7 +196,7 @@ impl Config {
             let message = "one that knows numbered packets: dcqcn-sender, hpcc, nscc, line-rate, dctcp, swift, timely, reno or cubic";
             return Err(SpecError::new("/congestion_control", message));
         }
-        self.congestion_control.check().map_err(|error| error.under("/congestion_control"))?;
+        self.congestion_control.check().under("/congestion_control")?;
         for (at, span) in [("/timeout_ps", Some(self.timeout_ps)), ("/round_trip_ps", self.round_trip_ps)] {
             if let Some(span) = span.filter(|&span| span == Span::ZERO || span > LONGEST) {
                 return Err(SpecError::new(at, format!("a time above 0 s and at most {LONGEST} (got {span})")));
@@ -219,11 +219,11 @@ impl Config {
         {
             return Err(SpecError::new("/paths/values", format!("a power of two from 2 to 32768 (got {values})")));
         }
-        self.credit.map_or(Ok(()), |credit| credit.check().map_err(|error| error.under("/credit")))
+        self.credit.map_or(Ok(()), |credit| credit.check().under("/credit"))
     }
 
     fn check_detection(&self) -> Result<(), SpecError> {
-        self.detection.check().map_err(|error| error.under("/detection"))?;
+        self.detection.check().under("/detection")?;
         if self.recovery != Recovery::Selective && self.detection != (Detection::Timeout {}) {
             let message = "a receiver that drops what comes out of order reports each gap: 'selective', or 'timeout'";
             return Err(SpecError::new("/detection", message));
@@ -257,11 +257,9 @@ impl Credit {
         ] {
             refuse!(!(value > 0.0 && value <= most), format!("/{name}"), "above 0 and at most {most} (got {value})");
         }
-        match self.oversubscription {
-            Some(value) if !(1.0..=1000.0).contains(&value) => {
-                Err(SpecError::new("/oversubscription", format!("1 to 1000 (got {value})")))
-            }
-            _ => Ok(()),
+        if let Some(value) = self.oversubscription {
+            refuse!(!(1.0..=1000.0).contains(&value), "/oversubscription", "1 to 1000 (got {value})");
         }
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Marking;
 use crate::custom::Custom;
-use crate::error::{SpecError, refuse};
+use crate::error::{SpecError, among, refuse, some_time};
 use crate::units::{Bytes, Span};
 
 /// Most queues of [`FqCodel`].
@@ -210,7 +210,7 @@ impl Aqm {
                 Ok(())
             }
             Aqm::Pie(pie) => {
-                above_zero("/target_ps", pie.target_ps)?;
+                some_time("/target_ps", pie.target_ps)?;
                 check_controller(pie.update_ps, pie.alpha, pie.beta)
             }
             Aqm::Red(red) => {
@@ -230,7 +230,7 @@ impl Aqm {
 
 impl DualPi2 {
     fn check(&self) -> Result<(), SpecError> {
-        above_zero("/target_ps", self.target_ps)?;
+        some_time("/target_ps", self.target_ps)?;
         check_controller(self.update_ps, self.alpha, self.beta)?;
         among("/coupling", self.coupling, 1.0..=MAX_COUPLING)?;
         match self.scheduler {
@@ -255,21 +255,10 @@ fn check_controller(update: Span, alpha: f64, beta: f64) -> Result<(), SpecError
     among("/beta", beta, 0.0..=MAX_WEIGHT)
 }
 
-fn among(at: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Result<(), SpecError> {
-    if range.contains(&value) {
-        return Ok(());
-    }
-    Err(SpecError::new(at, format!("a number from {} to {} (got {value})", range.start(), range.end())))
-}
-
 fn check_codel(target: Span, interval: Span) -> Result<(), SpecError> {
-    above_zero("/target_ps", target)?;
+    some_time("/target_ps", target)?;
     refuse!(interval < target, "/interval_ps", "at least the target, {target} (got {interval})");
     Ok(())
-}
-
-fn above_zero(at: &str, span: Span) -> Result<(), SpecError> {
-    if span > Span::ZERO { Ok(()) } else { Err(SpecError::new(at, "a time above 0 s (got 0 s)")) }
 }
 
 #[cfg(test)]

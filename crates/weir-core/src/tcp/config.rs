@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc;
-use crate::error::SpecError;
+use crate::error::{Part, SpecError, among, refuse};
 use crate::tcp::marks::EcnConfig;
 use crate::tcp::reader::Reading;
 use crate::tcp::segment::{Flags, Segment};
@@ -197,24 +197,18 @@ impl Config {
     /// # Errors
     /// The first fault found.
     pub fn check(&self) -> Result<(), SpecError> {
-        let among = |at: &str, value: u64, least: u64, most: u64| {
-            if (least..=most).contains(&value) {
-                return Ok(());
-            }
-            Err(SpecError::new(at, format!("a number from {least} to {most} (got {value})")))
-        };
-        among("/segment_bytes", self.segment_bytes.count(), 1, MAX_SEGMENT)?;
-        among("/initial_window_segments", self.initial_window_segments.into(), 1, 1 << 20)?;
-        among("/receive_buffer_bytes", self.receive_buffer_bytes.count(), self.segment_bytes.count(), MAX_BUFFER)?;
+        let segment = self.segment_bytes.count();
+        among("/segment_bytes", segment, 1..=MAX_SEGMENT)?;
+        among("/initial_window_segments", self.initial_window_segments, 1..=1 << 20)?;
+        among("/receive_buffer_bytes", self.receive_buffer_bytes.count(), segment..=MAX_BUFFER)?;
         if let Some(buffer) = self.send_buffer_bytes {
-            among("/send_buffer_bytes", buffer.count(), self.segment_bytes.count(), 1 << 40)?;
+            among("/send_buffer_bytes", buffer.count(), segment..=1 << 40)?;
         }
-        among("/delayed_ack_segments", self.delayed_ack_segments.into(), 1, 1 << 20)?;
+        among("/delayed_ack_segments", self.delayed_ack_segments, 1..=1 << 20)?;
         let span = |at: &str, span: Span| {
-            if span > Span::ZERO && span <= LONGEST {
-                return Ok(());
-            }
-            Err(SpecError::new(at, format!("a time above 0 s and at most {LONGEST} (got {span})")))
+            let is_possible = span > Span::ZERO && span <= LONGEST;
+            refuse!(!is_possible, at, "a time above 0 s and at most {LONGEST} (got {span})");
+            Ok(())
         };
         span("/delayed_ack_timeout_ps", self.delayed_ack_timeout_ps)?;
         span("/min_rto_ps", self.min_rto_ps)?;
@@ -237,12 +231,12 @@ impl Config {
             return Err(SpecError::new("/pacing", "rapid times each segment by itself: 'false' (got true)"));
         }
         if let Some(reading) = &self.reading {
-            reading.check().map_err(|error| error.under("/reading"))?;
+            reading.check().under("/reading")?;
         }
         if matches!(self.congestion_control, cc::Config::Rapid(_)) && self.arrival_stamps_ps.is_none() {
             return Err(SpecError::new("/arrival_stamps_ps", "rapid needs the times of arrival (got null)"));
         }
-        self.congestion_control.check().map_err(|error| error.under("/congestion_control"))
+        self.congestion_control.check().under("/congestion_control")
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the slotted engine can do.
 
-use super::{check_limiter, common_link, refuse};
-use crate::error::SpecError;
+use super::{check_limiter, common_link, exclude, need_flows};
+use crate::error::{Checked, SpecError, each, refuse};
 use crate::network::Topology;
 use crate::path::LossModel;
 use crate::spec::{Departures, Engine, FrameSize, Source, Spec};
@@ -16,7 +16,7 @@ const MAX_SLOTS: u64 = 1 << 31;
 /// Most slots from the end of a transmission until the frame can go on: what is on links is kept slot by slot.
 const MAX_LAG_SLOTS: u64 = 1 << 20;
 
-pub(super) fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+pub(super) fn check_slotted(spec: &Spec, topology: &Topology) -> Checked {
     let Some(link) = common_link(&spec.network) else {
         return Err(SpecError::new("/network", "the slotted engine takes stars and fat trees only"));
     };
@@ -24,25 +24,16 @@ pub(super) fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), Spec
         return Err(unequal_frames(spec));
     };
     let hosts = (0..topology.nodes.len() as u32).filter(|&node| topology.is_host(node)).count();
-    if hosts > MAX_SLOTTED_HOSTS {
-        let message = format!("the slotted engine takes at most {MAX_SLOTTED_HOSTS} hosts (got {hosts})");
-        return Err(SpecError::new("/network", message));
-    }
+    let most = MAX_SLOTTED_HOSTS;
+    refuse!(hosts > most, "/network", "the slotted engine takes at most {most} hosts (got {hosts})");
     let sources: usize = spec.traffic.iter().map(|group| group.sources.len()).sum();
-    if sources > MAX_SLOTTED_SOURCES {
-        let message = format!("the slotted engine takes at most {MAX_SLOTTED_SOURCES} sources (got {sources})");
-        return Err(SpecError::new("/traffic", message));
-    }
-    if topology
-        .ports
-        .iter()
-        .zip(topology.ports.iter().skip(2))
-        .step_by(2)
-        .any(|(a, b)| a.from == b.from && topology.is_host(a.from))
-    {
-        return Err(SpecError::new("/network/parents/0", "the slotted engine takes hosts with one link"));
-    }
-    refuse(&[("/network/link/loss", link.loss != LossModel::None, "has no loss on links")])?;
+    let most = MAX_SLOTTED_SOURCES;
+    refuse!(sources > most, "/traffic", "the slotted engine takes at most {most} sources (got {sources})");
+    let mut neighbours = topology.ports.iter().zip(topology.ports.iter().skip(2)).step_by(2);
+    let has_two_links = neighbours.any(|(a, b)| a.from == b.from && topology.is_host(a.from));
+    refuse!(has_two_links, "/network/parents/0", "the slotted engine takes hosts with one link");
+    let loses = link.loss != LossModel::None;
+    refuse!(loses, "/network/link/loss", "the slotted engine has no loss on links");
     whole_slots(link.delay_ps.ps(), slot, "/network/link/delay_ps", "the delay of a link")?;
     let latency = topology.nodes.iter().map(|node| node.latency_ps).max().unwrap_or(Span::ZERO);
     whole_slots(latency.ps(), slot, "/network/switch/latency_ps", "the latency of a switch")?;
@@ -57,33 +48,23 @@ pub(super) fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), Spec
         );
         return Err(SpecError::new(pointer, message));
     }
-    if spec.run.duration_ps.ps() / slot.ps() > MAX_SLOTS {
-        let message = format!("the slotted engine takes at most {MAX_SLOTS} slots of {slot}");
-        return Err(SpecError::new("/run/duration_ps", message));
-    }
-    whole_slots(spec.run.duration_ps.ps(), slot, "/run/duration_ps", "the duration")?;
-    for (i, group) in spec.traffic.iter().enumerate() {
-        for (j, source) in group.sources.iter().enumerate() {
-            check_slotted_source(source, slot).map_err(|error| error.under(format!("/traffic/{i}/sources/{j}")))?;
-        }
-    }
-    for (i, service) in spec.switching.services.iter().enumerate() {
-        whole_slots(service.from_ps.ps(), slot, &format!("/switching/services/{i}/from_ps"), "a time")?;
-        whole_slots(service.to_ps.ps(), slot, &format!("/switching/services/{i}/to_ps"), "a time")?;
-    }
-    for (i, probe) in spec.record.ports.iter().enumerate() {
-        whole_slots(probe.every_ps.ps(), slot, &format!("/record/ports/{i}/every_ps"), "an interval")?;
-    }
-    for (i, probe) in spec.record.flows.iter().enumerate() {
-        whole_slots(probe.every_ps.ps(), slot, &format!("/record/flows/{i}/every_ps"), "an interval")?;
-    }
-    for (i, probe) in spec.record.limiters.iter().enumerate() {
-        whole_slots(probe.every_ps.ps(), slot, &format!("/record/limiters/{i}/every_ps"), "an interval")?;
-    }
-    for (i, probe) in spec.record.traffic.iter().enumerate() {
-        whole_slots(probe.every_ps.ps(), slot, &format!("/record/traffic/{i}/every_ps"), "an interval")?;
-    }
-    refuse(&[
+    let lasts = spec.run.duration_ps.ps();
+    let is_too_long = lasts / slot.ps() > MAX_SLOTS;
+    refuse!(is_too_long, "/run/duration_ps", "the slotted engine takes at most {MAX_SLOTS} slots of {slot}");
+    whole_slots(lasts, slot, "/run/duration_ps", "the duration")?;
+    each(&spec.traffic, "/traffic", |group| {
+        each(&group.sources, "/sources", |source| check_slotted_source(source, slot))
+    })?;
+    each(&spec.switching.services, "/switching/services", |service| {
+        whole_slots(service.from_ps.ps(), slot, "/from_ps", "a time")?;
+        whole_slots(service.to_ps.ps(), slot, "/to_ps", "a time")
+    })?;
+    let whole_interval = |every: Span| whole_slots(every.ps(), slot, "/every_ps", "an interval");
+    each(&spec.record.ports, "/record/ports", |probe| whole_interval(probe.every_ps))?;
+    each(&spec.record.flows, "/record/flows", |probe| whole_interval(probe.every_ps))?;
+    each(&spec.record.limiters, "/record/limiters", |probe| whole_interval(probe.every_ps))?;
+    each(&spec.record.traffic, "/record/traffic", |probe| whole_interval(probe.every_ps))?;
+    let parts = [
         (
             "/control/pause",
             !spec.control.pause.is_empty(),
@@ -100,15 +81,14 @@ pub(super) fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), Spec
         ("/record/delays", spec.record.delays, "records no distribution of delays"),
         ("/record/captures", !spec.record.captures.is_empty(), "writes no captures"),
         ("/record/queue_levels", !spec.record.queue_levels.is_empty(), "records no levels of queues"),
-    ])?;
+    ];
+    exclude(&parts, |what| format!("the slotted engine {what}"))?;
     let parts = [
         ("/record/limiters", !spec.record.limiters.is_empty(), "series of limiters need"),
         ("/record/flows", !spec.record.flows.is_empty(), "series of single flows need"),
     ];
-    if spec.run.engine == (Engine::Slotted { flows: false })
-        && let Some((pointer, _, what)) = parts.iter().find(|part| part.1)
-    {
-        return Err(SpecError::new(*pointer, format!("{what} flows that are counted")));
+    if spec.run.engine == (Engine::Slotted { flows: false }) {
+        need_flows(&parts)?;
     }
     check_limiter(&spec.control)
 }
@@ -139,7 +119,7 @@ fn unequal_frames(spec: &Spec) -> SpecError {
     SpecError::new("/traffic", "the slotted engine needs traffic with sources of frames, all of one size")
 }
 
-fn check_slotted_source(source: &Source, slot: Span) -> Result<(), SpecError> {
+fn check_slotted_source(source: &Source, slot: Span) -> Checked {
     if source.start_ps.ps() <= MAX_SLOTS * slot.ps() {
         whole_slots(source.start_ps.ps(), slot, "/start_ps", "a time")?;
     }
@@ -165,7 +145,7 @@ fn check_slotted_source(source: &Source, slot: Span) -> Result<(), SpecError> {
     }
 }
 
-fn whole_slots(ps: u64, slot: Span, pointer: &str, what: &str) -> Result<(), SpecError> {
+fn whole_slots(ps: u64, slot: Span, pointer: &str, what: &str) -> Checked {
     let slots = ps / slot.ps();
     if ps.is_multiple_of(slot.ps()) {
         return Ok(());
