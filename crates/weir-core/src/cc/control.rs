@@ -78,6 +78,8 @@ pub trait Settings: Sized {
     /// The controller.
     type Control: CongestionControl;
 
+    /// Those of a scenario that gives none; none: a scenario's fields are others than these.
+    const PRESET: Option<fn() -> Self> = None;
     /// Whether it times each segment by itself, as [`Needs::departures`] says.
     const TIMES_SEGMENTS: bool = false;
     /// Whether it sees each packet by itself, as [`Needs::packets`] says.
@@ -88,9 +90,6 @@ pub trait Settings: Sized {
     const TELEMETRY: bool = false;
     /// How the receiver is to report marks, unless a scenario says so.
     const ECN: EcnSupport = EcnSupport::None;
-
-    /// Those of a scenario that gives none; none: a scenario's fields are others than these.
-    fn preset() -> Option<Self>;
 
     /// Checks what no type can express.
     ///

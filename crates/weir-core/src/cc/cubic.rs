@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::cc::reno::is_limiting;
 use crate::cc::slow_start::Growth;
 use crate::cc::{Acked, Allowance, CongestionControl, SenderEvent, Settings, Setup, SlowStart};
-use crate::error::{SpecError, refuse};
+use crate::error::{SpecError, above_zero_to, refuse};
 use crate::units::{Bytes, Span, Time};
 
 /// Settings of [`Cubic`].
@@ -32,14 +32,11 @@ impl Default for CubicConfig {
 
 impl Settings for CubicConfig {
     type Control = Cubic;
-
-    fn preset() -> Option<CubicConfig> {
-        Some(CubicConfig::default())
-    }
+    const PRESET: Option<fn() -> Self> = Some(Self::default);
 
     fn check(&self) -> Result<(), SpecError> {
-        let (c, beta) = (self.c, self.beta);
-        refuse!(!(c > 0.0 && c <= 1000.0), "/c", "a number above 0 and at most 1000 (got {c})");
+        above_zero_to(1000.0, "/c", self.c)?;
+        let beta = self.beta;
         refuse!(!(beta > 0.0 && beta < 1.0), "/beta", "a number between 0 and 1 (got {beta})");
         Ok(())
     }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::{Allowance, Answer, CongestionControl, Metrics, Needs, Pace, SenderEvent, Settings, Setup};
-use crate::error::SpecError;
+use crate::error::{SpecError, above_zero_to};
 use crate::ethernet::dcqcn::{Limiter, NotificationPoint, Rules};
 use crate::rng::Stream;
 use crate::spec::control::Recovery;
@@ -65,15 +65,12 @@ impl Default for DcqcnConfig {
 
 impl Settings for DcqcnConfig {
     type Control = Dcqcn;
+    const PRESET: Option<fn() -> Self> = Some(Self::default);
     const PACKETS: bool = true;
     const WINDOW: bool = false;
 
-    fn preset() -> Option<DcqcnConfig> {
-        Some(DcqcnConfig::default())
-    }
-
     fn check(&self) -> Result<(), SpecError> {
-        super::check_gain(self.gain)
+        above_zero_to(1.0, "/gain", self.gain)
     }
 
     fn make(&self, setup: Setup<'_>) -> Dcqcn {

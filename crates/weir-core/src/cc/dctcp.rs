@@ -4,10 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::reno::Reno;
-use crate::cc::{
-    Acked, Allowance, CongestionControl, Marks, Metrics, Needs, SenderEvent, Settings, Setup, SlowStart, check_gain,
-};
-use crate::error::SpecError;
+use crate::cc::{Acked, Allowance, CongestionControl, Marks, Metrics, Needs, SenderEvent, Settings, Setup, SlowStart};
+use crate::error::{SpecError, above_zero_to};
 use crate::tcp::EcnSupport;
 use crate::units::{Bytes, Time};
 
@@ -31,15 +29,11 @@ impl Default for DctcpConfig {
 
 impl Settings for DctcpConfig {
     type Control = Dctcp;
-
+    const PRESET: Option<fn() -> Self> = Some(Self::default);
     const ECN: EcnSupport = EcnSupport::Dctcp;
 
-    fn preset() -> Option<DctcpConfig> {
-        Some(DctcpConfig::default())
-    }
-
     fn check(&self) -> Result<(), SpecError> {
-        check_gain(self.gain)
+        above_zero_to(1.0, "/gain", self.gain)
     }
 
     fn make(&self, setup: Setup<'_>) -> Dctcp {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::cc::{
     Allowance, Answer, CongestionControl, Hop, Metrics, Needs, Outcome, Pace, Path, SenderEvent, Settings, Setup,
 };
-use crate::error::SpecError;
+use crate::error::{SpecError, above_zero_to};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Settings of [`Hpcc`].
@@ -34,18 +34,12 @@ impl Default for HpccConfig {
 
 impl Settings for HpccConfig {
     type Control = Hpcc;
+    const PRESET: Option<fn() -> Self> = Some(Self::default);
     const PACKETS: bool = true;
     const TELEMETRY: bool = true;
 
-    fn preset() -> Option<HpccConfig> {
-        Some(HpccConfig::default())
-    }
-
     fn check(&self) -> Result<(), SpecError> {
-        if self.eta > 0.0 && self.eta <= 1.0 {
-            return Ok(());
-        }
-        Err(SpecError::new("/eta", format!("a number above 0 and at most 1 (got {})", self.eta)))
+        above_zero_to(1.0, "/eta", self.eta)
     }
 
     fn make(&self, setup: Setup<'_>) -> Hpcc {

@@ -7,18 +7,15 @@ use crate::cc::{Allowance, CongestionControl, Needs, SenderEvent, Settings, Setu
 use crate::units::{Bytes, Time};
 
 /// Settings of [`LineRate`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LineRateConfig {}
 
 impl Settings for LineRateConfig {
     type Control = LineRate;
+    const PRESET: Option<fn() -> Self> = Some(Self::default);
     const PACKETS: bool = true;
     const WINDOW: bool = false;
-
-    fn preset() -> Option<LineRateConfig> {
-        Some(LineRateConfig {})
-    }
 
     fn make(&self, _: Setup<'_>) -> LineRate {
         LineRate

@@ -78,7 +78,7 @@ macro_rules! controllers {
             /// All kinds but `custom`, with the settings of a scenario that gives none.
             pub fn kinds() -> Vec<Kind> {
                 vec![$({
-                    let preset = <$settings as Settings>::preset().map(Config::$kind);
+                    let preset = <$settings as Settings>::PRESET.map(|make| Config::$kind(make()));
                     let about = concat!($($doc, "\n"),+).trim();
                     Kind { name: stringify!($kind), about, ecn: <$settings as Settings>::ECN, preset }
                 },)+]
@@ -295,11 +295,4 @@ impl Controller {
     pub(crate) fn fall_back(&mut self, segment: Bytes) {
         *self = Controller::Reno(Reno::new(segment, self.allowance().window, SlowStart::Standard));
     }
-}
-
-fn check_gain(gain: f64) -> Result<(), SpecError> {
-    if gain > 0.0 && gain <= 1.0 {
-        return Ok(());
-    }
-    Err(SpecError::new("/gain", format!("a number above 0 and at most 1 (got {gain})")))
 }

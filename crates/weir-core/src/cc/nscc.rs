@@ -34,11 +34,8 @@ impl Default for NsccConfig {
 
 impl Settings for NsccConfig {
     type Control = Nscc;
+    const PRESET: Option<fn() -> Self> = Some(Self::default);
     const PACKETS: bool = true;
-
-    fn preset() -> Option<NsccConfig> {
-        Some(NsccConfig::default())
-    }
 
     fn check(&self) -> Result<(), SpecError> {
         for (name, value) in [("target", self.target), ("most", self.most), ("gamma", self.gamma)] {

@@ -8,9 +8,8 @@ use crate::cc::reno::is_limiting;
 use crate::cc::slow_start::Growth;
 use crate::cc::{
     Acked, Allowance, Cause, CongestionControl, Marks, Metrics, Needs, Pace, SenderEvent, Settings, Setup, SlowStart,
-    check_gain,
 };
-use crate::error::SpecError;
+use crate::error::{SpecError, above_zero_to};
 use crate::marking::Ecn;
 use crate::tcp::{self, EcnSupport};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -44,15 +43,11 @@ impl Default for PragueConfig {
 
 impl Settings for PragueConfig {
     type Control = Prague;
-
+    const PRESET: Option<fn() -> Self> = Some(Self::default);
     const ECN: EcnSupport = EcnSupport::Accurate;
 
-    fn preset() -> Option<PragueConfig> {
-        Some(PragueConfig::default())
-    }
-
     fn check(&self) -> Result<(), SpecError> {
-        check_gain(self.gain)
+        above_zero_to(1.0, "/gain", self.gain)
     }
 
     fn make(&self, setup: Setup<'_>) -> Prague {

@@ -12,10 +12,6 @@ impl Settings for Box<rapid::Config> {
 
     const TIMES_SEGMENTS: bool = true;
 
-    fn preset() -> Option<Box<rapid::Config>> {
-        None
-    }
-
     fn check(&self) -> Result<(), SpecError> {
         rapid::Config::check(self)
     }

@@ -23,10 +23,7 @@ impl Default for RenoConfig {
 
 impl Settings for RenoConfig {
     type Control = Reno;
-
-    fn preset() -> Option<RenoConfig> {
-        Some(RenoConfig::default())
-    }
+    const PRESET: Option<fn() -> Self> = Some(Self::default);
 
     fn make(&self, setup: Setup<'_>) -> Reno {
         Reno::new(setup.connection.segment_bytes, setup.connection.initial_window(), self.slow_start)

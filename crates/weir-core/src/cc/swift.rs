@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::{Allowance, Cause, CongestionControl, Metrics, Needs, Pace, SenderEvent, Settings, Setup};
-use crate::error::{SpecError, refuse};
+use crate::error::{SpecError, refuse, some_time};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Settings of [`Swift`].
@@ -58,26 +58,20 @@ impl Default for SwiftConfig {
 
 impl Settings for SwiftConfig {
     type Control = Swift;
-
-    fn preset() -> Option<SwiftConfig> {
-        Some(SwiftConfig::default())
-    }
+    const PRESET: Option<fn() -> Self> = Some(Self::default);
 
     fn check(&self) -> Result<(), SpecError> {
-        let shares = [("beta", self.beta), ("max_decrease", self.max_decrease)];
-        if let Some((name, value)) = shares.iter().find(|row| !(row.1 > 0.0 && row.1 < 1.0)) {
-            return Err(SpecError::new(format!("/{name}"), format!("a number above 0 and below 1 (got {value})")));
+        for (name, value) in [("beta", self.beta), ("max_decrease", self.max_decrease)] {
+            refuse!(!(value > 0.0 && value < 1.0), format!("/{name}"), "a number above 0 and below 1 (got {value})");
         }
-        if !(self.additive > 0.0 && self.additive.is_finite()) {
-            return Err(SpecError::new("/additive", format!("a number above 0 (got {})", self.additive)));
-        }
+        let additive = self.additive;
+        refuse!(!(additive > 0.0 && additive.is_finite()), "/additive", "a number above 0 (got {additive})");
         if !(self.scaling_least > 0.0 && self.scaling_least < self.scaling_most && self.scaling_most.is_finite()) {
             let message =
                 format!("above 0 and below 'scaling_most', {} (got {})", self.scaling_most, self.scaling_least);
             return Err(SpecError::new("/scaling_least", message));
         }
-        refuse!(self.base_target_ps == Span::ZERO, "/base_target_ps", "a time above 0 s (got 0 s)");
-        Ok(())
+        some_time("/base_target_ps", self.base_target_ps)
     }
 
     fn make(&self, setup: Setup<'_>) -> Swift {

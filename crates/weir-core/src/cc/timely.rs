@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::{Allowance, Cause, CongestionControl, Metrics, Needs, Pace, SenderEvent, Settings, Setup};
-use crate::error::{SpecError, refuse};
+use crate::error::{SpecError, above_zero_to, some_time};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Settings of [`Timely`].
@@ -55,16 +55,11 @@ impl Default for TimelyConfig {
 
 impl Settings for TimelyConfig {
     type Control = Timely;
-
-    fn preset() -> Option<TimelyConfig> {
-        Some(TimelyConfig::default())
-    }
+    const PRESET: Option<fn() -> Self> = Some(Self::default);
 
     fn check(&self) -> Result<(), SpecError> {
-        let shares = [("gain", self.gain), ("beta", self.beta)];
-        if let Some((name, value)) = shares.iter().find(|row| !(row.1 > 0.0 && row.1 <= 1.0)) {
-            return Err(SpecError::new(format!("/{name}"), format!("a number above 0 and at most 1 (got {value})")));
-        }
+        above_zero_to(1.0, "/gain", self.gain)?;
+        above_zero_to(1.0, "/beta", self.beta)?;
         if self.min_rate_bps.bps() == 0 || self.min_rate_bps > self.line_rate_bps {
             let message =
                 format!("above 0 and at most the line rate, {} (got {})", self.line_rate_bps, self.min_rate_bps);
@@ -74,8 +69,7 @@ impl Settings for TimelyConfig {
             let message = format!("below 't_high', {} (got {})", self.t_high_ps, self.t_low_ps);
             return Err(SpecError::new("/t_low_ps", message));
         }
-        refuse!(self.min_rtt_ps == Span::ZERO, "/min_rtt_ps", "a time above 0 s (got 0 s)");
-        Ok(())
+        some_time("/min_rtt_ps", self.min_rtt_ps)
     }
 
     fn make(&self, setup: Setup<'_>) -> Timely {

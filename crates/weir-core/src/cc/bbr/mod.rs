@@ -28,16 +28,13 @@ use model::Model;
 use undo::Undo;
 
 /// Settings of [`Bbr`]: none.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BbrConfig {}
 
 impl Settings for BbrConfig {
     type Control = Bbr;
-
-    fn preset() -> Option<BbrConfig> {
-        Some(BbrConfig {})
-    }
+    const PRESET: Option<fn() -> Self> = Some(Self::default);
 
     fn make(&self, setup: Setup<'_>) -> Bbr {
         Bbr::new(setup.connection, setup.chance)
