@@ -20,7 +20,7 @@ use self::rest::Rest;
 /// An entity: what can have a pending event.
 pub(crate) type Entity = u32;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Agenda {
     /// The first events of the current bucket, the next one last; see [`Agenda::key`].
     current: Vec<u64>,
@@ -89,26 +89,15 @@ impl Agenda {
     pub(crate) fn new(entities: usize) -> Agenda {
         let buckets = (entities / 8).next_power_of_two().clamp(512, 65_536);
         Agenda {
-            current: Vec::new(),
-            rest: Rest::default(),
             behind: u64::MAX,
-            slot: 0,
-            start: 0,
             shift: MAX_SHIFT,
             counts: vec![0; buckets],
             buckets: vec![Bucket([0; ROOM]); buckets],
             crowds: vec![NONE; buckets],
-            spare: Vec::new(),
             free: NONE,
-            far: BinaryHeap::new(),
-            taken: 0,
-            beyond: 0,
-            passed: 0,
-            since: 0,
-            shown: 0,
             fit_at: FIRST_FIT,
-            stretch: 0,
             few: FEW,
+            ..Agenda::default()
         }
     }
 

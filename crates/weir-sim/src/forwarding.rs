@@ -19,7 +19,7 @@ use crate::plan::Plan;
 use crate::route::{ARRIVED, ASK, LOST, OPEN};
 
 /// The ways of all flows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Forwarding {
     /// The ports of all flows, [`ARRIVED`] behind each; shared with other replicates until something changes. Without those of open flows where
     /// they stand last and nothing changes: they are many, and each says the same.
@@ -49,12 +49,7 @@ impl Forwarding {
         let mut forwarding = Forwarding {
             route: fixed
                 .map_or_else(|| Arc::clone(&plan.route), |first| Arc::new(plan.route[..first as usize].to_vec())),
-            lost: 0,
-            added: BTreeMap::new(),
-            known: BTreeMap::new(),
-            router: None,
-            down: Vec::new(),
-            candidates: BTreeMap::new(),
+            ..Forwarding::default()
         };
         if changes {
             let route = Arc::make_mut(&mut forwarding.route);

@@ -150,7 +150,7 @@ impl Trail {
 #[repr(align(64))]
 struct Place(Body);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Pool {
     frames: Vec<Frame>,
     /// The bodies of the frames that agents send, at the places of their frames.
@@ -173,17 +173,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new() -> Pool {
-        Pool {
-            frames: Vec::new(),
-            bodies: Vec::new(),
-            control: BTreeMap::new(),
-            ends: Vec::new(),
-            trails: Vec::new(),
-            under_way: Vec::new(),
-            free: NO_FRAME,
-            alive: 0,
-            limit: MAX_FRAMES,
-        }
+        Pool { free: NO_FRAME, limit: MAX_FRAMES, ..Pool::default() }
     }
 
     #[inline]

@@ -209,7 +209,7 @@ pub(crate) struct Adapters {
 }
 
 /// The adapter of a host: its messages take turns.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Adapter {
     /// Places of messages that may send a packet, each with its class, and of those whose senders want credit.
     sending: VecDeque<(u32, u8)>,
@@ -230,16 +230,7 @@ impl Adapters {
         if place >= self.of_host.len() {
             self.of_host.resize_with(place + 1, || None);
         }
-        self.of_host[place].get_or_insert_with(|| {
-            Box::new(Adapter {
-                sending: VecDeque::new(),
-                credited: VecDeque::new(),
-                idle: VecDeque::new(),
-                credit: Time::ZERO,
-                due: Time::NEVER,
-                adaptions: BTreeMap::new(),
-            })
-        })
+        self.of_host[place].get_or_insert_with(|| Box::new(Adapter { due: Time::NEVER, ..Adapter::default() }))
     }
 
     fn known(&mut self, host: u32) -> Option<&mut Adapter> {

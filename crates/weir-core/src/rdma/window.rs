@@ -21,7 +21,7 @@ pub(super) enum State {
 }
 
 /// The packets of a message, by number.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Window {
     /// How many there are, the data of a full one and of the last.
     packets: u64,
@@ -43,17 +43,7 @@ pub(super) struct Window {
 impl Window {
     pub(super) fn new(bytes: u64, full: u64) -> Window {
         let packets = bytes.div_ceil(full).max(1);
-        Window {
-            packets,
-            full,
-            last: bytes - (packets - 1) * full,
-            base: 0,
-            sent: VecDeque::new(),
-            lost: BTreeSet::new(),
-            flight: 0,
-            departures: VecDeque::new(),
-            highest: 0,
-        }
+        Window { packets, full, last: bytes - (packets - 1) * full, ..Window::default() }
     }
 
     /// Data of packet `number`.

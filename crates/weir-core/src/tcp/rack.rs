@@ -9,7 +9,7 @@ use crate::tcp::{is_older, ticks};
 use crate::units::{Bytes, Span, Time};
 
 /// What a sender knows of the order in which segments arrive, and of its probes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rack {
     /// Of the segments that have arrived, the one that was sent last: when, and its number. `RACK.xmit_ts`, `RACK.end_seq`.
     last: (Time, u64),
@@ -67,19 +67,7 @@ const UNMEASURED: Span = Span::from_ms(1_000);
 impl Rack {
     /// A receiver holds acknowledgements back for `ack_delay`.
     pub(crate) fn new(ack_delay: Span) -> Rack {
-        Rack {
-            last: (Time::ZERO, 0),
-            rtt: Span::ZERO,
-            has_reordering: false,
-            quarters: 1,
-            persists: 0,
-            round: None,
-            window: Span::ZERO,
-            reorder_at: Time::NEVER,
-            probe_at: Time::NEVER,
-            probe: None,
-            ack_delay,
-        }
+        Rack { quarters: 1, reorder_at: Time::NEVER, probe_at: Time::NEVER, ack_delay, ..Rack::default() }
     }
 
     /// The handshake took `rtt`.

@@ -76,7 +76,7 @@ struct Remembered {
 }
 
 /// Takes samples. Segments bear the numbers that the scoreboard gives them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sampler {
     /// All that has arrived, and when that was known.
     delivered: u64,
@@ -98,18 +98,7 @@ pub(crate) struct Sampler {
 impl Sampler {
     /// Of a connection that sends its first data, segment `first`, at `now` or later.
     pub(crate) fn new(now: Time, first: u64) -> Sampler {
-        Sampler {
-            delivered: 0,
-            delivered_at: now,
-            first_sent: now,
-            app_limited: 0,
-            lost: 0,
-            newly_lost: 0,
-            behind_lost: 0,
-            window_limited: false,
-            segments: VecDeque::new(),
-            first,
-        }
+        Sampler { delivered_at: now, first_sent: now, first, ..Sampler::default() }
     }
 
     /// Segment `place` was sent, for the first time or again, which changed what is in flight from `before` to `after`.

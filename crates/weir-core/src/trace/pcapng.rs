@@ -41,7 +41,7 @@ struct Clock {
     offset_s: i64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Reader {
     order: Order,
     /// Of all sections, in the order of their appearance.
@@ -51,12 +51,6 @@ pub(crate) struct Reader {
     first: usize,
     /// Packets of blocks that have no room for a stamp.
     pub(crate) unstamped: u64,
-}
-
-impl Default for Reader {
-    fn default() -> Reader {
-        Reader { order: Order::Little, interfaces: Vec::new(), clocks: Vec::new(), first: 0, unstamped: 0 }
-    }
 }
 
 impl Reader {

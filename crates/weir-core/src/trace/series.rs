@@ -1,7 +1,7 @@
 //! What a direction of a flow did in each interval.
 
 /// One interval of one direction: a row of the table `intervals`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Row {
     pub(crate) flow: u32,
     /// Number of the interval.
@@ -35,22 +35,9 @@ impl Row {
             flow,
             interval,
             end_ps: (interval + 1).saturating_mul(every_ps),
-            packets: 0,
-            frame_bytes: 0,
-            payload_bytes: 0,
-            new_bytes: 0,
-            retransmitted: 0,
-            reordered: 0,
-            dup_acks: 0,
-            acked_bytes: 0,
-            flight_max: 0,
-            window_min: None,
-            rtts: 0,
-            rtt_sum_ps: 0,
             rtt_min_ps: u64::MAX,
-            rtt_max_ps: 0,
-            behinds: 0,
             behind_min_ps: u64::MAX,
+            ..Row::default()
         }
     }
 

@@ -157,7 +157,7 @@ impl Side {
 }
 
 /// The data of a TCP sender, as seen at the place of the capture.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sender {
     /// End of the highest data seen.
     pub(crate) highest: u64,
@@ -238,41 +238,10 @@ impl Sender {
         Sender {
             highest: base,
             una: base,
-            advanced: 0,
             base,
-            holes: Holes::default(),
-            in_flight: VecDeque::new(),
-            repeats: BTreeMap::new(),
-            folded: BTreeMap::new(),
-            highest_value: None,
-            disturbed: 0,
-            echoes: Echoes::default(),
-            rtt: Samples::default(),
-            echo: Samples::default(),
-            smoothed: Smoothed::default(),
-            ahead: Waits::default(),
-            behind: Waits::default(),
-            edge: None,
-            places: VecDeque::new(),
-            acked_sent: 0,
-            tick: None,
-            first_tick: None,
-            last_tick: None,
-            newest_behind: None,
-            trains: Trains::default(),
-            rounds: Rounds::default(),
-            compression: Compression::default(),
-            window: None,
-            room: Room::default(),
-            edges: Edges::default(),
             mss: 536, // RFC 9293, section 3.7.1
-            empty_since: None,
-            drained_since: None,
-            probed: None,
-            spurious_rows: Vec::new(),
-            fresh: VecDeque::new(),
             headless: true,
-            began: None,
+            ..Sender::default()
         }
     }
 

@@ -102,9 +102,10 @@ pub(crate) fn u64_at(bytes: &[u8], place: usize, order: Order) -> u64 {
 }
 
 /// Which byte of a number comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// The least significant one.
+    #[default]
     Little,
     /// The most significant one.
     Big,

@@ -69,6 +69,7 @@ impl Seat {
 /// From memory: struct sched_attr of linux/sched/types.h, of which `sched_runtime` is the slice of a fair task.
 fn ask_for_short_slices() {
     #[repr(C)]
+    #[derive(Default)]
     struct Attributes {
         size: u32,
         policy: u32,
@@ -81,16 +82,8 @@ fn ask_for_short_slices() {
     }
     const SHORTEST_NS: u64 = 100_000;
     let size = std::mem::size_of::<Attributes>() as u32;
-    let attributes = Attributes {
-        size,
-        policy: libc::SCHED_OTHER as u32,
-        flags: 0,
-        nice: 0,
-        priority: 0,
-        runtime_ns: SHORTEST_NS,
-        deadline_ns: 0,
-        period_ns: 0,
-    };
+    let policy = libc::SCHED_OTHER as u32;
+    let attributes = Attributes { size, policy, runtime_ns: SHORTEST_NS, ..Attributes::default() };
     // SAFETY: the structure lives, and says how long it is; 0 is the calling thread.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }

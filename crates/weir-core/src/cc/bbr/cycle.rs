@@ -5,7 +5,7 @@ use crate::tcp::rate::Sample;
 use crate::units::{Bytes, Span, Time};
 
 /// Where it is in its cycle of probing for bandwidth.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cycle {
     phase: AckPhase,
     started: Time,
@@ -25,9 +25,10 @@ pub(super) struct Cycle {
 /// What acknowledgements report.
 ///
 /// Source: BBR draft, 2.14.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum AckPhase {
     /// Nothing that has to do with a probe.
+    #[default]
     Init,
     /// Sending that fills the pipe.
     Refilling,
@@ -59,18 +60,7 @@ const DRAIN_ROUNDS: u64 = 3;
 
 impl Cycle {
     pub(super) fn new() -> Cycle {
-        Cycle {
-            phase: AckPhase::Init,
-            started: Time::ZERO,
-            wait: Span::ZERO,
-            rounds_since_up: 0,
-            up_rounds: 0,
-            up_acked: 0,
-            up_acked_per_segment: u64::MAX,
-            is_probe_sample: false,
-            prev_too_high: false,
-            prev_precautionary: false,
-        }
+        Cycle { up_acked_per_segment: u64::MAX, ..Cycle::default() }
     }
 }
 

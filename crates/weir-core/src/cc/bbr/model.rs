@@ -6,7 +6,7 @@ use crate::tcp::rate::Sample;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// The path, as samples show it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Model {
     pub(super) round: Round,
     max_bw: MaxBandwidth,
@@ -47,7 +47,7 @@ pub(super) struct Round {
 /// How much arrives beyond what the rate lets expect.
 ///
 /// Source: BBR draft, 5.5.9.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Aggregation {
     since: Time,
     delivered: u64,
@@ -80,23 +80,12 @@ pub(super) struct Bounds {
 impl Model {
     pub(super) fn new() -> Model {
         Model {
-            round: Round::default(),
-            max_bw: MaxBandwidth::default(),
-            bw: Rate::default(),
             min_rtt: NO_RTT,
-            min_rtt_at: Time::ZERO,
             probe_rtt_min: NO_RTT,
-            probe_rtt_min_at: Time::ZERO,
-            aggregation: Aggregation { since: Time::ZERO, delivered: 0, extra: WindowedMax::default() },
-            bw_latest: Rate::default(),
-            inflight_latest: 0,
             bw_shortterm: NO_BOUND,
             inflight_shortterm: UNBOUNDED,
             inflight_longterm: UNBOUNDED,
-            loss_round_ends: 0,
-            loss_round_starts: false,
-            loss_in_round: false,
-            delivered: Bytes::ZERO,
+            ..Model::default()
         }
     }
 

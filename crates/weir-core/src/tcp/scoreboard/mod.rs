@@ -66,7 +66,7 @@ impl Delivered {
 }
 
 /// What every acknowledgement needs stands first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Scoreboard {
     sent: VecDeque<Sent>,
@@ -105,24 +105,7 @@ const LEAST_ROOM: usize = 8;
 
 impl Scoreboard {
     pub(crate) fn new() -> Scoreboard {
-        Scoreboard {
-            sent: VecDeque::new(),
-            first: 0,
-            una: 0,
-            nxt: 0,
-            sacked: 0,
-            assumed: 0,
-            lost: 0,
-            resent: 0,
-            lost_below: 0,
-            next_resend: 0,
-            epoch: 1,
-            top: [0; DUP_THRESHOLD as usize],
-            in_order: VecDeque::new(),
-            lost_again: VecDeque::new(),
-            times: [0; 8],
-            losses: None,
-        }
+        Scoreboard { epoch: 1, ..Scoreboard::default() }
     }
 
     /// Remembers from now on which segments are found lost.
