@@ -174,6 +174,8 @@ pub(crate) struct Open {
     chance: Stream,
     /// By row and a part of the hash: when a frame passed last, and by which port.
     flowlets: Vec<(Time, u32)>,
+    /// Most connections at once.
+    pub(crate) limit: usize,
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -181,6 +183,8 @@ const ALONE: u32 = 1 << 31;
 const NONE: u32 = u32::MAX;
 /// Flowlets that a node distinguishes.
 const FLOWLETS: usize = 1024;
+/// Most connections at once: their ends take some GB.
+const MAX_CONNECTIONS: usize = 1 << 21;
 
 impl Open {
     pub(crate) fn new(topology: &Topology, chance: Stream) -> Open {
@@ -217,6 +221,7 @@ impl Open {
             rates: topology.ports.iter().map(|port| port.link.rate_bps.bps()).collect(),
             chance,
             flowlets: Vec::new(),
+            limit: MAX_CONNECTIONS,
         };
         open.arrange(topology, |_| false);
         open
@@ -250,6 +255,11 @@ impl Open {
         let place = 2 * number as usize;
         self.ends.resize(self.ends.len().max(place + 2), ends[0]);
         self.ends[place..place + 2].copy_from_slice(&ends);
+    }
+
+    /// Whether there have been more connections at once than there may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.ends.len() / 2 > self.limit
     }
 
     /// From now on nodes know which links carry nothing.

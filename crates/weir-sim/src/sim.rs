@@ -93,6 +93,19 @@ pub enum SimError {
         /// Frames alive.
         frames: usize,
     },
+    /// Messages came faster than they ended.
+    #[error(
+        "seed {seed}: after {now} more than {messages} messages are under way: they come faster than the network carries \
+         them"
+    )]
+    TooManyMessages {
+        /// Seed of the run.
+        seed: u64,
+        /// Simulated time.
+        now: Time,
+        /// Most messages that may be under way.
+        messages: usize,
+    },
 }
 
 impl From<Closed> for SimError {
@@ -227,6 +240,9 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             let (now, frames) = (self.fabric.now, self.fabric.frames.alive);
             return Err(SimError::TooManyFrames { seed: self.seed, now, frames });
         }
+        if let Some(open) = self.fabric.open.as_ref().filter(|open| open.is_full()) {
+            return Err(SimError::TooManyMessages { seed: self.seed, now: self.fabric.now, messages: open.limit });
+        }
         self.spill.limit().map_or(Ok(()), |limit| self.give_rows(limit))
     }
 
@@ -294,6 +310,11 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
 
 #[cfg(test)]
 mod tests {
+    use weir_core::spec::messages::{Arrivals, Balancing, Messages, Packets};
+    use weir_core::spec::{Spec, Traffic};
+    use weir_core::tcp::Config;
+    use weir_core::units::Bytes;
+
     use super::*;
     use crate::frames::NO_FRAME;
     use crate::workloads;
@@ -365,6 +386,33 @@ mod tests {
         sim.fabric.frames.limit = 10;
         let Err(SimError::TooManyFrames { seed: 9, now, frames }) = sim.run(go_on) else { panic!("no limit was seen") };
         assert!(frames > 10 && now.ps() > 0);
+    }
+
+    #[test]
+    fn the_run_ends_when_more_messages_are_under_way_than_it_may_have() {
+        let hosts: Vec<u32> = (0..20).filter(|&node| plan().topology.is_host(node)).take(2).collect();
+        let list = (0..30).map(|at| (Time::from_ps(at), hosts[0], hosts[1], Bytes::new(1000))).collect();
+        let messages = Messages {
+            config: Some(Config::default()),
+            rdma: None,
+            packets: Packets { payload_bytes: Bytes::new(1000), header_bytes: Bytes::new(48) },
+            handshake: false,
+            balancing: Balancing::Flow { weighted: false },
+            arrivals: Arrivals::Listed { list },
+            rows: 1000,
+        };
+        let traffic = Traffic { messages: Some(messages), ..Traffic::of_sources("messages", vec![]) };
+        let plan = Plan::new(Spec { traffic: vec![traffic], ..workloads::fat_tree(4) }).expect("a legal spec");
+        let run = |limit| {
+            let mut sim = Sim::standard(&plan, 9);
+            sim.fabric.open.as_mut().expect("there are messages").limit = limit;
+            sim.run(go_on)
+        };
+        let Err(SimError::TooManyMessages { seed: 9, now, messages: 29 }) = run(29) else {
+            panic!("no limit was seen")
+        };
+        assert!(now < Time::from_ps(1000), "at once: {now}");
+        assert!(run(30).is_ok());
     }
 
     #[test]

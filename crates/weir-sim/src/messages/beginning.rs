@@ -131,6 +131,9 @@ impl Fabric<'_> {
         if let Some(open) = &mut self.open {
             open.place(number, ends, balancing);
             self.frames.make_room(number);
+            if open.is_full() {
+                self.patience = 0; // the run ends
+            }
         }
     }
 
