@@ -95,7 +95,7 @@ def test_an_unknown_field_is_answered_with_all_fields_there_are() -> None:
         (
             'out: {kind: drop-tail, ports: "switch-0->*", limit: 10 frames}',
             "queues.out.ports: unknown field (got 'switch-0->*'); fields here: kind, at, limit, marking, "
-            "overrun; 'at' is missing: ports of which this is the queue",
+            "overrun; 'at' is missing: ports that have this queue",
         ),
         ('out: {kind: drop-tail, at: "switch-0->*", limt: 10 frames}', "did you mean 'limit'?"),
         (
