@@ -205,7 +205,7 @@ impl Pool {
     pub(crate) fn put_open(&mut self, frame: Frame, body: Body, end: u32) -> FrameId {
         let id = self.put_loaded(frame, body);
         if self.ends.len() <= id as usize {
-            self.ends.resize(self.frames.len().next_power_of_two(), NO_END);
+            self.ends.resize(self.frames.len(), NO_END);
         }
         self.ends[id as usize] = end;
         self.under_way[end as usize / 2] += 1;
@@ -221,7 +221,7 @@ impl Pool {
             return id;
         }
         if self.bodies.len() <= id as usize {
-            self.bodies.resize(self.frames.len().next_power_of_two(), Place(body));
+            self.bodies.resize(self.frames.len(), Place(body));
         }
         self.bodies[id as usize] = Place(body);
         id
@@ -277,7 +277,7 @@ impl Pool {
     /// Frame `id` has this trail from now on.
     pub(crate) fn set_trail(&mut self, id: FrameId, trail: Trail) {
         if self.trails.len() <= id as usize {
-            self.trails.resize(self.frames.len().next_power_of_two(), Trail::default());
+            self.trails.resize(self.frames.len(), Trail::default());
         }
         self.trails[id as usize] = trail;
     }
