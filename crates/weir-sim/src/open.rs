@@ -184,7 +184,7 @@ const NONE: u32 = u32::MAX;
 /// Flowlets that a node distinguishes.
 const FLOWLETS: usize = 1024;
 /// Most connections at once: their ends take some GB.
-const MAX_CONNECTIONS: usize = 1 << 21;
+const MAX_CONNECTIONS: usize = 1 << 20;
 
 impl Open {
     pub(crate) fn new(topology: &Topology, chance: Stream) -> Open {
