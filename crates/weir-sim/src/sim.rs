@@ -93,10 +93,10 @@ pub enum SimError {
         /// Frames alive.
         frames: usize,
     },
-    /// Messages came faster than they ended.
+    /// Messages started faster than they ended.
     #[error(
-        "seed {seed}: after {now} more than {messages} messages are under way: they come faster than the network carries \
-         them"
+        "seed {seed}: after {now} more than {messages} messages are under way: they start faster than the network \
+         carries them; lower their load, or shorten the run"
     )]
     TooManyMessages {
         /// Seed of the run.
