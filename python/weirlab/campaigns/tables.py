@@ -55,10 +55,7 @@ _MEASUREMENTS: Columns[_Loaded] = {
     "variability": (pl.Float64, lambda row: _of_rtts(row.found, min_max_variability)),
     "unloaded_variability": (pl.Float64, lambda row: _of_rtts(row.idle, min_max_variability)),
     "retransmits": (pl.Int64, lambda row: sum(stream.retransmits or 0 for stream in row.transfer.streams)),
-    "fairness": (
-        pl.Float64,
-        lambda row: jain_index([each.received_bytes / each.seconds for each in row.transfer.streams]),
-    ),
+    "fairness": (pl.Float64, lambda row: jain_index(_rates(row.transfer))),
     "user_percent": (pl.Float64, lambda row: row.transfer.sender_cpu_percent.get("user")),
     "system_percent": (pl.Float64, lambda row: row.transfer.sender_cpu_percent.get("system")),
     "receiver_percent": (pl.Float64, lambda row: row.transfer.receiver_cpu_percent.get("total")),
@@ -75,10 +72,7 @@ _MEASUREMENTS: Columns[_Loaded] = {
     "unloaded_handshake_s": (pl.Float64, lambda row: row.alone and row.alone.handshake_s),
     "unloaded_tls_s": (pl.Float64, lambda row: row.alone and row.alone.tls_handshake_s),
     "unloaded_answer_s": (pl.Float64, lambda row: row.alone and row.alone.answer_s),
-    "requests_lost": (
-        pl.Float64,
-        lambda row: requests_lost(row.found.requests) if row.found.requests else None,
-    ),
+    "requests_lost": (pl.Float64, lambda row: _requests_lost(row.found)),
     "foreign_per_minute": (pl.Float64, lambda row: row.beside and row.beside.per_minute),
     "rpm": (pl.Float64, lambda row: row.responsive and row.responsive.rpm),
 }

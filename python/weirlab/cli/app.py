@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from shutil import get_terminal_size
 from typing import Annotated, Any, NoReturn
 
@@ -362,10 +362,7 @@ def _known(command: str | None, words: Sequence[str]) -> str | None:
         return command
     if command and command not in COMMANDS:
         raise InputError(_meant(command))
-    for word in words:
-        option, *_ = word.partition("=")
-        if word == "--":
-            break
+    for option in (word.partition("=")[0] for word in takewhile("--".__ne__, words)):
         if option in _OPTIONS_OTHERWISE:
             raise InputError(f"{option}: there is no such option; {_OPTIONS_OTHERWISE[option]}")
     return command

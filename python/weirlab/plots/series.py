@@ -102,12 +102,10 @@ def _queues(records: Records, moments: Moments, first: Sequence[int]) -> list[tu
         switches, hosts = of(names.filter(~of_host)), of(names.filter(of_host))
         most = [each.rows.select(pl.max("queue_max_bytes").fill_null(0)).item() for each in (switches, hosts)]
         if 0 < _APART * most[0] < most[1]:
+            apart = (switches, "port-queue", "switches"), (hosts, "host-queue", "hosts, their own backlog")
             return [
                 (each, name, each.what if len(each.names) == 1 else f"ports of {where}")
-                for each, name, where in (
-                    (switches, "port-queue", "switches"),
-                    (hosts, "host-queue", "hosts, their own backlog"),
-                )
+                for each, name, where in apart
             ]
     together = of(names)
     return [(together, "port-queue", together.what)] if together.names else []
