@@ -93,10 +93,10 @@ pub enum SimError {
         /// Frames alive.
         frames: usize,
     },
-    /// Messages started faster than they ended.
+    /// Messages start faster than they end, or too many together.
     #[error(
-        "seed {seed}: after {now} more than {messages} messages are under way: they start faster than the network \
-         carries them; lower their load, or shorten the run"
+        "seed {seed}: after {now} more than {messages} messages are under way at once: more start than the network \
+         carries, or a job starts too many together; lower the load, or let fewer hosts send to each other"
     )]
     TooManyMessages {
         /// Seed of the run.
