@@ -14,8 +14,8 @@ from weirlab.units import Frames, Size, Span
 
 
 class Codel(Model):
-    """CoDel: while frames have waited too long all through an interval, one after the other is dropped, ever
-    faster (RFC 8289)."""
+    """CoDel: once all frames of an interval have waited too long, frames are dropped at a growing rate
+    (RFC 8289)."""
 
     kind: Literal["codel"]
     target: values.PositiveSpan = Span.from_s(0.005)
@@ -43,7 +43,7 @@ class FqCodel(Model):
 
 
 class Pie(Model):
-    """PIE: what arrives is dropped with a probability that a controller sets by how long frames wait
+    """PIE: arriving frames are dropped with a probability that a controller derives from the waiting time
     (RFC 8033)."""
 
     kind: Literal["pie"]
@@ -62,8 +62,8 @@ class Pie(Model):
 
 
 class Red(Model):
-    """RED: arriving frames are dropped at random, the more likely the longer the queue was on average
-    (Floyd and Jacobson 1993); with `averaging: 1` by what waits now, as WRED of switches."""
+    """RED: arriving frames are dropped at random, with a probability that grows with the average queue (Floyd
+    and Jacobson 1993); with `averaging: 1` with the current queue, like WRED in switches."""
 
     kind: Literal["red"]
     min: Size
@@ -99,7 +99,7 @@ class Marking(Model):
 
 
 class Threshold(Marking):
-    """Marks by what waits, and nothing else: none up to `k_min`, all above `k_max` (RFC 8257)."""
+    """Marks by the queue length, without drops: none up to `k_min`, all above `k_max` (RFC 8257)."""
 
     kind: Literal["threshold"]
 
