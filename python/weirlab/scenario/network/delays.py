@@ -32,7 +32,7 @@ class Delays(Model):
     """A file of such steps, a time and a delay in ms on each line; relative to the scenario file. Instead of
     `steps`."""
     repeat: PositiveSpan | None = None
-    """After which time the steps start again. Absent: the last delay stays."""
+    """Time after which the steps start again. Absent: the last delay stays."""
 
 
 def read_delay_trace(path: Path) -> tuple[DelayStep, ...]:
