@@ -130,8 +130,8 @@ def drawn(scenario: Any) -> tuple[str, str]:
         return drawn_path(bed.hops, hosts), f"A path of {counted(len(bed.hops), 'hop')}"
     device = getattr(bed, "device", None)
     if device is not None:
-        name = f"device: {kind_of(type(device))}"
-        return drawn_device(name), f"A tester and the {name}"
+        kind = kind_of(type(device))
+        return drawn_device(f"device: {kind}"), f"A tester and the device '{kind}'"
     if kind_of(type(bed)) == "netns":
         return drawn_device("Linux router"), "A tester and a Linux router"
     return drawn_device("your program"), "Your program as the tester"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import polars as pl
@@ -54,7 +55,7 @@ def study_page(
                     else "the same seeds for all points of a round, others for the verdict",
                 ),
                 _losses(study),
-                *_extremes(study),
+                *(each.card() for each in _ranges(study)),
             ]
         )
     )
@@ -99,7 +100,7 @@ def study_sentences(study: Study) -> list[str]:
     points = f"{study.points.height}" + ("" if study.complete else f" of {study.planned}")
     losses = _losses(study)
     many = f"{points} points of {replicates_text(study)} replicates"
-    sentences = [f"{card.label}: {card.value}, {card.detail}." for card in _extremes(study)]
+    sentences = [str(each) for each in _ranges(study)]
     lost = f"{losses.value} dropped frames {losses.detail}" if losses.tone != "good" else losses.detail
     sentences.insert(0, f"{many}: {lost}.")
     if precision := precision_sentence(study):
@@ -161,19 +162,38 @@ def _losses(study: Study) -> page.Card:
 
 def _story(study: Study) -> list[str]:
     """From where to where the first measures go, then what is said of the study as a whole."""
-    ranges, told = [], set()
-    for card in _extremes(study)[:2]:
-        told.add(f"{card.label}: {card.value}, {card.detail}.")
-        (least, most), (where, there) = card.value.split(" … "), card.detail.split(" … ")
-        ranges.append(f"The mean of {card.label} is least {where} ({least}), and greatest {there} ({most}).")
+    ranges = _ranges(study)
+    told = [str(each) for each in ranges[:2]]
     others = [each for each in study_sentences(study) if each not in told]
-    return [*ranges, *others[: 3 - len(ranges)]]
+    return [*(each.spelled_out() for each in ranges[:2]), *others[: 3 - len(told)]]
 
 
-def _extremes(study: Study) -> list[page.Card]:
-    """Least and greatest mean of the first measures, with the points where they were found."""
+@dataclass(frozen=True)
+class _Range:
+    """Least and greatest mean of a measure, with the points where they were found."""
+
+    measure: str
+    means: tuple[str, str]
+    unit: str
+    places: tuple[str, str]
+
+    def card(self) -> page.Card:
+        means = f"{' … '.join(self.means)} {self.unit}".rstrip()
+        return page.Card(self.measure, means, " … ".join(self.places))
+
+    def __str__(self) -> str:
+        return f"{self.measure}: {self.card().value}, {self.card().detail}."
+
+    def spelled_out(self) -> str:
+        (least, most), (where, there) = self.means, self.places
+        most = f"{most} {self.unit}".rstrip()
+        return f"The mean of {self.measure} is least {where} ({least}), and greatest {there} ({most})."
+
+
+def _ranges(study: Study) -> list[_Range]:
+    """Of the first measures."""
     factors = _factors(study)
-    cards = []
+    ranges = []
     for name in list(study.scenario.measure)[:_CARDS] if study.contest is None else ():
         rows = study.measures.filter(pl.col("measure") == name).drop_nulls("value")
         means = rows.group_by("point", "unit", maintain_order=True).agg(pl.col("value").mean()).sort("value")
@@ -184,9 +204,11 @@ def _extremes(study: Study) -> list[page.Card]:
         factor, unit = shared.display_unit(least["unit"], max(abs(least["value"]), abs(most["value"])))
         low, high = (page.number(row["value"] * factor, 3) for row in (least, most))
         names = short_names(factors).items()
-        where = [", ".join(f"{name} {row[path]}" for path, name in names) for row in (least, most)]
-        cards.append(page.Card(name, f"{low} … {high} {unit}".rstrip(), f"at {where[0]} … at {where[1]}"))
-    return cards
+        where, there = (
+            "at " + ", ".join(f"{name} {row[path]}" for path, name in names) for row in (least, most)
+        )
+        ranges.append(_Range(name, (low, high), unit, (where, there)))
+    return ranges
 
 
 def effect_table(study: Study) -> page.Table:
