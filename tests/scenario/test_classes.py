@@ -64,7 +64,7 @@ def test_each_class_has_a_queue_and_traffic_has_a_class() -> None:
         (
             "class: 7, source",
             "class: 3, source",
-            "queues.out.classes: traffic 'load' is of class 3, which has no",
+            "queues.out.classes: traffic 'load' is of class 3, which has no queue here: add one for it",
         ),
         (
             "class: 7, source",
