@@ -117,10 +117,15 @@ impl Limiter {
     /// Lets alpha fall, or rise, at each of its timers up to `now`.
     fn update_alpha(&mut self, now: Time, rules: &Rules) {
         while now.saturating_since(self.updated) >= rules.alpha_timer {
+            let before = self.alpha;
             self.updated += rules.alpha_timer;
             self.alpha *= 1.0 - rules.g;
             if std::mem::take(&mut self.to_count) {
                 self.alpha += rules.g;
+            } else if self.alpha.to_bits() == before.to_bits() {
+                // As small as it gets: no further timer changes it.
+                let rest = now.saturating_since(self.updated).ps() % rules.alpha_timer.ps();
+                self.updated = Time::from_ps(now.ps() - rest);
             }
         }
     }

@@ -329,6 +329,10 @@ fn a_pause_quantum_lasts_as_long_as_64_bytes() {
 
 /// By the timers of the HPCC simulator, with another gain.
 fn adapter() -> Rules {
+    adapter_with(Span::from_us(1))
+}
+
+fn adapter_with(alpha_timer: Span) -> Rules {
     let recovery = Recovery {
         timer_ps: Span::from_us(300),
         byte_counter_bytes: None,
@@ -339,7 +343,7 @@ fn adapter() -> Rules {
     };
     let spec = DcqcnReactionPoint {
         g: 0.25,
-        alpha_timer_ps: Span::from_us(1),
+        alpha_timer_ps: alpha_timer,
         cut_timer_ps: Some(Span::from_us(4)),
         recovery,
         ..dcqcn_reaction()
@@ -400,4 +404,15 @@ fn an_adapter_cuts_by_a_timer_and_keeps_the_target_of_a_series_of_cuts() {
     // The first increase, 300 us after the last cut, goes half of the way to the line rate, not to the rate of the second cut.
     point.advance(at(308), &rules);
     assert!((rate(&point).bps() as f64 - (second + line) / 2.0).abs() < 2.0);
+}
+
+#[test]
+fn an_alpha_that_no_timer_changes_any_more_costs_no_time() {
+    // 10^13 updates, of which 2600 change it; then one more notification, and 4 * 10^6 updates before the cut.
+    let rules = adapter_with(Span::from_ps(1));
+    let mut point = ReactionPoint::new(Seed::new(1).stream("adapter"));
+    point.on_feedback(at(0), Feedback::Cnp, &rules);
+    point.on_feedback(at(10_000_000), Feedback::Cnp, &rules);
+    point.advance(at(10_000_004), &rules);
+    assert_eq!(rate(&point), LINE, "alpha is next to nothing at the cut");
 }
