@@ -27,6 +27,7 @@ from weirlab.plots.style import (
     altair,
     finished,
     scaled,
+    series_color,
     series_colors,
 )
 from weirlab.records import Records
@@ -415,21 +416,16 @@ def test_a_picture_of_differences_shows_zero_and_whole_intervals():
 
 
 def test_eight_series_have_eight_colors_in_both_palettes():
-    chosen = series_colors([str(number) for number in range(8)])["range"]
+    chosen = series_colors([str(number) for number in range(8)])
     roles = [role for color in chosen for role, known in LIGHT.items() if known == color]
     assert len(roles) == len({DARK[role] for role in roles}) == 8
 
 
 def _series_of(name, names):
     alt = altair()
-    scale = alt.Scale(**series_colors(names))
     rows = pl.DataFrame({"x": [0.0] * len(names), "name": names})
-    return Plot(
-        name,
-        name,
-        "",
-        alt.Chart(rows).mark_line().encode(x="x:Q", color=alt.Color("name:N", scale=scale)),
-    )
+    lines = alt.Chart(rows).mark_line().encode(x="x:Q", color=series_color("name", names))
+    return Plot(name, name, "", lines)
 
 
 def test_what_has_the_same_name_has_one_colour_on_a_page_and_none_shares_it_within_a_plot():

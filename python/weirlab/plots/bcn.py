@@ -27,26 +27,20 @@ def queue_and_rates(
     """
     end_ms = float(queue.select(pl.col("t_ms").max()).item())
     x = alt.X("t_ms:Q", scale=alt.Scale(domain=[0, end_ms], nice=False))
+    queues = alt.Chart(queue).encode(x=x.title(None).axis(labels=False))
+    look = {"interpolate": "step-before", "color": LIGHT["blue"]}
+    queue_axis = _amount("mean_kb:Q", "queue [kB]", limit_kb)
     levels = alt.layer(
         *rule(set_point_kb, f"set point\n{set_point_kb:g} kB", beside=True),
-        alt.Chart(queue)
-        .mark_area(opacity=0.22, interpolate="step-before", color=LIGHT["blue"])
-        .encode(
-            x=x.title(None).axis(labels=False), y=_amount("mean_kb:Q", "queue [kB]", limit_kb), y2="max_kb:Q"
-        ),
-        alt.Chart(queue)
-        .mark_line(interpolate="step-before", color=LIGHT["blue"], strokeWidth=1.2)
-        .encode(x=x.title(None).axis(labels=False), y="mean_kb:Q"),
+        queues.mark_area(opacity=0.22, **look).encode(y=queue_axis, y2="max_kb:Q"),
+        queues.mark_line(strokeWidth=1.2, **look).encode(y="mean_kb:Q"),
     )
     flows = rates.get_column("flow").unique(maintain_order=True).to_list()
-    limited = (
-        alt.Chart(rates)
-        .mark_line(interpolate="step-before", strokeWidth=1.3)
-        .encode(
-            x=x.title("time [ms]"),
-            y=_amount("rate_gbps:Q", "rate [Gbit/s]", 10.0),
-            color=series_color("flow", flows, legend=alt.Legend(symbolType="stroke", symbolOpacity=1)),
-        )
+    lines = alt.Chart(rates).mark_line(interpolate="step-before", strokeWidth=1.3)
+    limited = lines.encode(
+        x=x.title("time [ms]"),
+        y=_amount("rate_gbps:Q", "rate [Gbit/s]", 10.0),
+        color=series_color("flow", flows, legend=alt.Legend(symbolType="stroke", symbolOpacity=1)),
     )
     fair = rule(fair_gbps, f"fair share\n{fair_gbps:g} Gbit/s", beside=True)
     return finished(

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from weirlab import stats
-from weirlab.plots.style import LIGHT, Plot, alt, finished, legend_of, series_color, series_colors
+from weirlab.plots.style import LIGHT, Plot, alt, by_name, finished, legend_of, series_color, series_colors
 
 _STACKS = 4
 """Points whose streams are drawn over time."""
@@ -107,30 +107,19 @@ def round_trips_plot(rows: pl.DataFrame) -> Plot | None:
         return None
     names = rows.get_column("campaign").unique(maintain_order=True).to_list()
     shares = np.linspace(0, 1, _CURVE + 1)
+    parts = {name: rows.filter(campaign=name).get_column("rtt_ms").to_numpy() for name in names}
     curves = pl.concat(
-        [
-            pl.DataFrame(
-                {
-                    "campaign": name,
-                    "rtt": np.quantile(rows.filter(campaign=name).get_column("rtt_ms").to_numpy(), shares),
-                    "share": shares,
-                }
-            )
-            for name in names
-        ]
+        pl.DataFrame({"campaign": name, "rtt": np.quantile(rtts, shares), "share": shares})
+        for name, rtts in parts.items()
     )
-    chart = (
-        alt.Chart(curves)
-        .mark_line(interpolate="step-before")
-        .encode(
-            x=alt.X("rtt:Q", title="round-trip time under load [ms]", scale=alt.Scale(zero=False)),
-            y=alt.Y("share:Q", title="share up to it"),
-            color=series_color("campaign", names),
-            order=alt.Order("share:Q"),
-        )
+    line = alt.Chart(curves).encode(
+        x=alt.X("rtt:Q", title="round-trip time under load [ms]", scale=alt.Scale(zero=False)),
+        y=alt.Y("share:Q", title="share up to it"),
+        color=series_color("campaign", names),
+        order=alt.Order("share:Q"),
     )
     return finished(
-        [chart],
+        [line.mark_line(interpolate="step-before")],
         name="round-trips",
         title="Round-trip times under load",
         description=f"Distribution of {rows.height} round-trip times of pings under load.",
@@ -158,18 +147,14 @@ def _stack(point: int, goes: str, intervals: pl.DataFrame, labels: Mapping[int, 
     # From its beginning each value holds to the next; the last one to the end of its second.
     last = rows.filter(pl.col("second") == pl.col("second").max().over("name"))
     steps = pl.concat([rows.with_columns(second=pl.col("second") - 1), last])
-    chart = (
-        alt.Chart(steps)
-        .mark_area(interpolate="step-after", opacity=0.75, stroke="white", strokeWidth=0.4)
-        .encode(
-            x=alt.X("second:Q", title="time [s]", axis=alt.Axis(tickMinStep=1)),
-            y=alt.Y("mbps:Q", stack="zero", title=f"{rate} [Mbit/s]"),
-            color=series_color("name", names, legend=legend),
-            order=alt.Order("place:Q"),
-        )
+    areas = alt.Chart(steps).encode(
+        x=alt.X("second:Q", title="time [s]", axis=alt.Axis(tickMinStep=1)),
+        y=alt.Y("mbps:Q", stack="zero", title=f"{rate} [Mbit/s]"),
+        color=series_color("name", names, legend=legend),
+        order=alt.Order("place:Q"),
     )
     return finished(
-        [chart],
+        [areas.mark_area(interpolate="step-after", opacity=0.75, stroke="white", strokeWidth=0.4)],
         name=f"streams-over-time-{point}" + ("-down" if ways > 1 and goes == "down" else ""),
         title=f"Streams over time: {labels[point]}" + (f", {goes}" if ways > 1 else ""),
         description=f"{_capital(rate)}: {len(names)} streams, stacked, in each second of the first cycle.",
@@ -199,9 +184,7 @@ def _against_streams(rows: pl.DataFrame, column: str, title: str, unit: str) -> 
     )
     base = alt.Chart(means.sort("series", "streams")).encode(x=_streams_axis(), color=_color(rows))
     layers = [
-        alt.Chart(rows)
-        .mark_point(size=36, opacity=0.6, filled=True)
-        .encode(x=_streams_axis(), y=y, color=_color(rows)),
+        _points(rows, _streams_axis(), y, _color(rows), size=36),
         base.mark_line().encode(y="mean:Q"),
         base.mark_line(strokeDash=[5, 4]).encode(y="median:Q"),
     ]
@@ -230,13 +213,10 @@ def _delay(rows: pl.DataFrame, series: str) -> Plot | None:
     if rows.n_unique("streams") < _LEAST_FOR_LINE:
         return None
     names = [*_DELAYS, _VARIABILITY]
-    scale = series_colors(names)
-    colors = dict(zip(names, scale["range"], strict=True))
+    colors = dict(zip(names, series_colors(names), strict=True))
     dashes = [*(dash for _, dash in _DELAYS.values()), _VARIABILITY_DASH]
-    line = {
-        "color": alt.Color("line:N", scale=alt.Scale(**scale), sort=names),
-        "strokeDash": alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), sort=names),
-    }
+    dash = by_name(alt.StrokeDash, "line", names, dashes)
+    line = {"color": series_color("line", names), "strokeDash": dash}
     # Both scales begin at 0 and end at a tick; the right one has the color of what it is for.
     scaled = alt.Scale(zero=True, nice=True)
     left = alt.Y("value:Q", title="dRTT, IQR of the RTT [ms]", scale=scaled)
@@ -282,17 +262,9 @@ def _against_goodput(rows: pl.DataFrame, column: str, title: str, unit: str) -> 
     rows = rows.drop_nulls(column)
     if rows.is_empty():
         return None
-    chart = (
-        alt.Chart(rows)
-        .mark_point(size=26, opacity=0.55, filled=True)
-        .encode(
-            x=alt.X("mbps:Q", title="goodput [Mbit/s]", scale=_whole_marks(rows, "mbps")),
-            y=alt.Y(f"{column}:Q", title=f"{title} [{unit}]", scale=_whole_marks(rows, column)),
-            color=_color(rows),
-        )
-    )
+    y = alt.Y(f"{column}:Q", title=f"{title} [{unit}]", scale=_whole_marks(rows, column))
     return finished(
-        [chart],
+        [_points(rows, _goodput_axis(rows), y, _color(rows), opacity=0.55)],
         name=f"goodput-{column}",
         title=f"{_capital(title)} against goodput",
         description=f"{_capital(title)} of {rows.height} measurements against their goodput.",
@@ -312,9 +284,7 @@ def _predictability(rows: pl.DataFrame) -> Plot | None:
     )
     axis = alt.Y("predictability:Q", title="rate predictability", scale=alt.Scale(zero=False))
     layers = [
-        alt.Chart(rows)
-        .mark_point(size=26, opacity=0.55, filled=True)
-        .encode(x=alt.X("drtt:Q", title="dRTT [ms]"), y=axis, color=_color(rows)),
+        _points(rows, alt.X("drtt:Q", title="dRTT [ms]"), axis, _color(rows), opacity=0.55),
         alt.Chart(fitted).mark_line(color=LIGHT["muted"], strokeDash=[4, 3]).encode(x="drtt:Q", y=axis),
     ]
     return finished(
@@ -344,19 +314,14 @@ def _distribution(rows: pl.DataFrame, column: str, title: str, unit: str, width:
     counts = found.counts.tolist()
     bars = pl.DataFrame({"low": low, "high": high, "count": counts, "share": np.cumsum(counts) / len(values)})
     x = alt.X("low:Q", title=f"{title} [{unit}]", scale=alt.Scale(zero=False))
-    frequency = [
-        alt.Chart(bars)
-        .mark_rect(color=LIGHT["blue"], opacity=0.6)
-        .encode(x=x, x2="high:Q", y=alt.Y("count:Q", title="measurements"), y2=alt.datum(0))
-    ]
-    cumulative = [
-        alt.Chart(pl.concat([bars[:1].with_columns(high="low", share=pl.lit(0.0)), bars]))
-        .mark_line(interpolate="step-after", color=LIGHT["teal"])
-        .encode(
-            x=alt.X("high:Q", title=f"{title} [{unit}]", scale=alt.Scale(zero=False)),
-            y=alt.Y("share:Q", title="share up to it", scale=alt.Scale(domain=[0, 1.05])),
-        )
-    ]
+    counted = alt.Y("count:Q", title="measurements")
+    boxes = alt.Chart(bars).mark_rect(color=LIGHT["blue"], opacity=0.6)
+    frequency = [boxes.encode(x=x, x2="high:Q", y=counted, y2=alt.datum(0))]
+    steps = pl.concat([bars[:1].with_columns(high="low", share=pl.lit(0.0)), bars])
+    until = alt.X("high:Q", title=f"{title} [{unit}]", scale=alt.Scale(zero=False))
+    share = alt.Y("share:Q", title="share up to it", scale=alt.Scale(domain=[0, 1.05]))
+    line = alt.Chart(steps).mark_line(interpolate="step-after", color=LIGHT["teal"])
+    cumulative = [line.encode(x=until, y=share)]
     notes = []
     filled = [(middle, count) for middle, count in zip(middles, counts, strict=True) if count > 0]
     if len(filled) >= _LEAST_FOR_LINE:
@@ -394,13 +359,10 @@ def _durations(rows: pl.DataFrame) -> Plot:
         "duration_s:Q", title="duration [s]", scale=alt.Scale(type="log"), axis=alt.Axis(values=durations)
     )
     medians = rows.group_by("series", "duration_s", maintain_order=True).agg(pl.col("mbps").median())
+    lines = alt.Chart(medians.sort("duration_s")).mark_line(strokeDash=[5, 4])
     layers = [
-        alt.Chart(rows)
-        .mark_point(size=30, opacity=0.6, filled=True)
-        .encode(x=x, y=alt.Y("mbps:Q", title="goodput [Mbit/s]"), color=_color(rows)),
-        alt.Chart(medians.sort("duration_s"))
-        .mark_line(strokeDash=[5, 4])
-        .encode(x=x, y="mbps:Q", color=_color(rows)),
+        _points(rows, x, alt.Y("mbps:Q", title="goodput [Mbit/s]"), _color(rows), size=30),
+        lines.encode(x=x, y="mbps:Q", color=_color(rows)),
     ]
     return finished(
         [alt.layer(*layers)],
@@ -426,16 +388,9 @@ def _cpu_against_goodput(rows: pl.DataFrame) -> Plot | None:
     )
     long = long.with_columns(part=pl.col("part").str.strip_suffix("_percent"))
     apart = {"shape": alt.Shape("duration:N", sort=durations)} if len(durations) > 1 else {}
-    layers = [
-        alt.Chart(long)
-        .mark_point(size=26, opacity=0.6, filled=True)
-        .encode(
-            x=alt.X("mbps:Q", title="goodput [Mbit/s]", scale=_whole_marks(rows, "mbps")),
-            y=alt.Y("percent:Q", title="CPU of the sender [% of one]", scale=_whole_marks(long, "percent")),
-            color=series_color("part", ["user", "system"]),
-            **apart,
-        )
-    ]
+    y = alt.Y("percent:Q", title="CPU of the sender [% of one]", scale=_whole_marks(long, "percent"))
+    color = series_color("part", ["user", "system"])
+    layers = [_points(long, _goodput_axis(rows), y, color).encode(**apart)]
     costs = []
     for duration, dash in zip(durations, ([4, 3], [8, 3], [2, 2], [12, 4]), strict=False):
         part = rows.filter(pl.col("duration") == duration)
@@ -478,9 +433,7 @@ def _cpu_against_streams(rows: pl.DataFrame) -> Plot | None:
     color = series_color("end", names)
     y = alt.Y("cost:Q", title="CPU [% of one per Mbit/s]", scale=_whole_marks(long, "cost"))
     layers = [
-        alt.Chart(long)
-        .mark_point(size=22, opacity=0.5, filled=True)
-        .encode(x=_streams_axis(), y=y, color=color),
+        _points(long, _streams_axis(), y, color, size=22, opacity=0.5),
         alt.Chart(means).mark_line().encode(x=_streams_axis(), y="cost:Q", color=color),
     ]
     return finished(
@@ -491,6 +444,15 @@ def _cpu_against_streams(rows: pl.DataFrame) -> Plot | None:
         f"{rows.height} measurements.",
         note="User and system: of the sender. Line: mean.",
     )
+
+
+def _points(rows: pl.DataFrame, x: Any, y: Any, color: Any, *, size: int = 26, opacity: float = 0.6) -> Any:
+    marks = alt.Chart(rows).mark_point(size=size, opacity=opacity, filled=True)
+    return marks.encode(x=x, y=y, color=color)
+
+
+def _goodput_axis(rows: pl.DataFrame) -> Any:
+    return alt.X("mbps:Q", title="goodput [Mbit/s]", scale=_whole_marks(rows, "mbps"))
 
 
 def _whole_marks(rows: pl.DataFrame, column: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from weirlab.plots.style import LIGHT, Plot, alt, finished
+from weirlab.plots.style import Plot, alt, finished, series_color
 
 _MOST = 4000
 """Points in one plot."""
@@ -33,22 +33,14 @@ def round_plot(
         fate=pl.when("kept").then(pl.lit(words[0])).otherwise(pl.lit(words[1])),
         text=pl.format("{}, round {}: {}", "point", "round", pl.col("mean").round_sig_figs(4)),
     )
-    chart = (
-        alt.Chart(table)
-        .mark_point(filled=True, size=45, aria=True)
-        .encode(
-            x=alt.X("round:O", title="round", axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("mean:Q", title=f"{measure} [{unit}]" if unit else measure, scale=alt.Scale(zero=False)),
-            color=alt.Color(
-                "fate:N",
-                title=None,
-                sort=[*words],
-                scale=alt.Scale(domain=[*words], range=[LIGHT["blue"], LIGHT["orange"]]),
-            ),
-            shape=alt.Shape("fate:N", sort=[*words], legend=None),
-            tooltip=["point:N", "round:O", "mean:Q"],
-            description="text:N",
-        )
+    points = alt.Chart(table).mark_point(filled=True, size=45, aria=True)
+    chart = points.encode(
+        x=alt.X("round:O", title="round", axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("mean:Q", title=f"{measure} [{unit}]" if unit else measure, scale=alt.Scale(zero=False)),
+        color=series_color("fate", words, title=None),
+        shape=alt.Shape("fate:N", sort=[*words], legend=None),
+        tooltip=["point:N", "round:O", "mean:Q"],
+        description="text:N",
     )
     suffix = "".join(each if each.isalnum() else "-" for each in apart.lower())
     return finished(

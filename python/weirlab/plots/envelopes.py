@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from weirlab.heavy import np
-from weirlab.plots.style import LIGHT, Plot, alt, finished, legend_of, rule, scaled, series_color
+from weirlab.plots.style import LIGHT, Plot, alt, banded, finished, legend_of, rule, scaled, series_color
 from weirlab.records import Records
 
 POINTS = 320
@@ -22,6 +22,14 @@ FINE = 90_000
 """Most points of all lines of a plot that a reader of a page can look closer at."""
 SERIES = 6
 """Most lines in one plot."""
+LINE_RATE = (
+    (pl.col("bytes") + pl.col("frames") * pl.col("framing_bytes")).cast(pl.Float64)
+    * 8e12
+    / pl.col("length_ps")
+)
+"""What a port sent in an interval, framing included [bit/s]."""
+MEAN_QUEUE = pl.col("queue_byte_ps").cast(pl.Float64) / pl.col("length_ps")
+"""What waited there [B]."""
 
 
 Moments = Sequence[tuple[int, str]]
@@ -251,12 +259,7 @@ class Envelopes:
         color = series_color("name", self.names, legend=legend)
         charts = []
         for place, shown in enumerate(rows):
-            time = alt.X(
-                "t:Q",
-                title=f"time [{time_unit}]" if place == len(rows) - 1 else None,
-                scale=alt.Scale(nice=False),
-                axis=alt.Axis(labels=place == len(rows) - 1),
-            )
+            time = time_axis(time_unit, labelled=place == len(rows) - 1)
             base = alt.Chart(data.filter(pl.col("name").is_in(shown))).encode(x=time, color=color)
             scale = alt.Scale(domain=domain, nice=False)
             axis = alt.Axis(tickCount=3) if crowded else alt.Axis()
@@ -264,12 +267,7 @@ class Envelopes:
                 [] if near is None else rule(near * factor, f"{ceiling_name} {near * factor:g} {unit}")
             )
             layers += rule(0.0, "") if least else []
-            layers += [
-                base.mark_area(opacity=0.22, interpolate="step-before").encode(
-                    y=alt.Y("low:Q", title=y_title, scale=scale, axis=axis), y2="high:Q"
-                ),
-                base.mark_line(interpolate="step-before").encode(y="mean:Q"),
-            ]
+            layers += banded(base, alt.Y("low:Q", title=y_title, scale=scale, axis=axis))
             chart = alt.layer(*layers, *_moment_marks(marked, time, named=place == 0))
             charts.append(chart.properties(title=shown[0]) if crowded else chart)
         reported = [note or self.note(), "Dashed: events of the scenario." if marked else ""]
@@ -277,6 +275,12 @@ class Envelopes:
         height = _FLAT_HEIGHT if len(charts) == 1 and _is_flat(table) else _HEIGHT
         plot = finished(charts, name=name, title=title, description=description, note=note, height=height)
         return replace(plot, closer=envelope.packed(time_factor, factor))
+
+
+def time_axis(unit: str, *, labelled: bool) -> Any:
+    """The horizontal axis of one of several pictures below each other, of which the last is `labelled`."""
+    title = f"time [{unit}]" if labelled else None
+    return alt.X("t:Q", title=title, scale=alt.Scale(nice=False), axis=alt.Axis(labels=labelled))
 
 
 _HEIGHT, _FLAT_HEIGHT = 230, 90

@@ -9,7 +9,7 @@ import polars as pl
 
 from weirlab.analysis.outcome import HotspotOutcome
 from weirlab.plots.envelopes import POINTS, greatest
-from weirlab.plots.style import LIGHT, Plot, alt, finished, legend_of, rule, scaled, series_color
+from weirlab.plots.style import LIGHT, Plot, alt, banded, finished, legend_of, rule, scaled, series_color
 from weirlab.records import Records
 
 
@@ -137,17 +137,9 @@ def _drawn(
     begin, end = (edge * factor for edge in outcome.window)
     last = greatest(data, "t")
     window = alt.Chart(pl.DataFrame({"from": [begin], "to": [min(end, last)]}))
-    shade = window.mark_rect(color=LIGHT["shade"]).encode(
-        x=alt.X("from:Q", title=f"time [{unit}]"), x2="to:Q"
-    )
-    layers = [
-        shade,
-        *rules,
-        base.mark_area(opacity=0.22, interpolate="step-before").encode(
-            y=alt.Y("low:Q", title=y_title, scale=y), y2="high:Q"
-        ),
-        base.mark_line(interpolate="step-before").encode(y="mean:Q"),
-    ]
+    until = alt.X("from:Q", title=f"time [{unit}]")
+    shade = window.mark_rect(color=LIGHT["shade"]).encode(x=until, x2="to:Q")
+    layers = [shade, *rules, *banded(base, alt.Y("low:Q", title=y_title, scale=y))]
     return finished(
         [alt.layer(*layers)],
         name=name,

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.plots.style import Plot, alt, finished, series_colors
+from weirlab.plots.style import Plot, alt, finished, series_color
 
 
 def lab_plots(searches: pl.DataFrame, baseline: str) -> list[Plot]:
@@ -52,7 +52,7 @@ def lab_plots(searches: pl.DataFrame, baseline: str) -> list[Plot]:
 
 
 def _points(table: pl.DataFrame, controllers: Sequence[str], title: str) -> Any:
-    color = alt.Color("controller:N", title=None, scale=alt.Scale(**series_colors(controllers)))
+    color = series_color("controller", controllers, title=None)
     base = alt.Chart(table).encode(
         x=alt.X("device:N", title=None, sort=None, axis=alt.Axis(labelAngle=0)),
         xOffset=alt.XOffset("controller:N", sort=list(controllers)),

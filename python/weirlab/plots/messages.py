@@ -77,36 +77,19 @@ def message_plots(rows: pl.DataFrame) -> list[Plot]:
     are none, or all are as long."""
     if rows.is_empty() or rows.get_column("high_bytes").n_unique() == 1:
         return []
-    many = rows.get_column("messages").sum()
+    many, slowdown = rows.get_column("messages").sum(), "time over that in an empty network"
     note = f"Ranges of as many of {many} messages each; a point stands at the longest one of its range."
     if rows.get_column("unfinished").sum():
         note += " Those that have not ended count as slower than all others; what they decide is left out."
-    return [
-        plot
-        for plot in (
-            _by_size(
-                rows,
-                ("median", "tail"),
-                name="message-slowdown",
-                title="Slowdown of messages by their length",
-                y_title="time over that in an empty network",
-                note=note,
-            ),
-            _by_size(
-                rows,
-                ("median_ps", "tail_ps"),
-                name="message-time",
-                title="Completion time of messages by their length",
-                y_title="completion time",
-                note=note,
-            ),
-        )
-        if plot is not None
-    ]
+    plots = (
+        _by_size(rows, ("median", "tail"), "message-slowdown", "Slowdown", slowdown, note),
+        _by_size(rows, ("median_ps", "tail_ps"), "message-time", "Completion time", "completion time", note),
+    )
+    return [plot for plot in plots if plot is not None]
 
 
 def _by_size(
-    rows: pl.DataFrame, columns: tuple[str, str], *, name: str, title: str, y_title: str, note: str
+    rows: pl.DataFrame, columns: tuple[str, str], name: str, what: str, y_title: str, note: str
 ) -> Plot | None:
     names = rows.get_column("name").unique(maintain_order=True).to_list()
     single = len(names) == 1
@@ -126,12 +109,8 @@ def _by_size(
 
     def axis(column: str, of_title: str) -> Mapping[str, object]:
         wide = float(data.select(pl.col(column).max() / pl.col(column).min()).item()) > 20
-        kind = "log" if wide else "linear"
-        return {
-            "title": of_title,
-            "scale": alt.Scale(type=kind, zero=False, nice=False),
-            "axis": alt.Axis(format="~g"),
-        }
+        scale = alt.Scale(type="log" if wide else "linear", zero=False, nice=False)
+        return {"title": of_title, "scale": scale, "axis": alt.Axis(format="~g")}
 
     base = alt.Chart(data).encode(
         x=alt.X("size:Q", **axis("size", f"length of the message [{size_unit}]")),
@@ -139,6 +118,7 @@ def _by_size(
         color=series_color("series", shown, legend=legend_of(shown, symbolType="stroke")),
     )
     chart = alt.layer(base.mark_line(), base.mark_point(filled=True, size=36))
+    title = f"{what} of messages by their length"
     return finished(
         [chart],
         name=name,

@@ -50,15 +50,10 @@ def _along(optimum: Optimum, order: Sequence[str], by: str | None, level: str) -
         y=alt.Y("optimal:Q", title="share of optimal points", scale=alt.Scale(zero=True)),
         color=series_color("parameter", names),
     )
+    shape = alt.Shape("parameter:N", sort=names, legend=None)
+    points = base.mark_point(filled=True, size=40, aria=True).encode(shape=shape, description="text:N")
     return finished(
-        [
-            alt.layer(
-                base.mark_line(),
-                base.mark_point(filled=True, size=40, aria=True).encode(
-                    shape=alt.Shape("parameter:N", sort=names, legend=None), description="text:N"
-                ),
-            )
-        ],
+        [alt.layer(base.mark_line(), points)],
         name="-".join(["optimum", *_words(level)]),
         title="Where the optimum lies" + (f": {level}" if level else ""),
         description=f"Share of optimal points along the ranges of {len(names)} parameters.",

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.plots.envelopes import Envelopes
+from weirlab.plots.envelopes import LINE_RATE, MEAN_QUEUE, Envelopes, time_axis
 from weirlab.plots.style import Plot, alt, finished, scaled, series_color
 from weirlab.records import Records
 
@@ -24,15 +24,9 @@ def overlaid_plots(runs: Sequence[tuple[str, Records]]) -> list[Plot]:
     ports = _fullest([series for _, series in recorded])
     if not ports:
         return []
-    queue = pl.col("queue_byte_ps").cast(pl.Float64) / pl.col("length_ps")
-    rate = (
-        (pl.col("bytes") + pl.col("frames") * pl.col("framing_bytes")).cast(pl.Float64)
-        * 8e12
-        / pl.col("length_ps")
-    )
     return [
-        _overlaid(recorded, ports, queue, "bytes", "queue", "Waiting bytes, mean of each interval"),
-        _overlaid(recorded, ports, rate, "rate", "rate", "Transmitted rate, framing included"),
+        _overlaid(recorded, ports, MEAN_QUEUE, "bytes", "queue", "Waiting bytes, mean of each interval"),
+        _overlaid(recorded, ports, LINE_RATE, "rate", "rate", "Transmitted rate, framing included"),
     ]
 
 
@@ -68,13 +62,7 @@ def _overlaid(
     color = series_color("run", runs, legend=legend)
     charts: list[Any] = []
     for place, port in enumerate(ports):
-        last = place == len(ports) - 1
-        time = alt.X(
-            "t:Q",
-            title=f"time [{time_unit}]" if last else None,
-            scale=alt.Scale(nice=False),
-            axis=alt.Axis(labels=last),
-        )
+        time = time_axis(time_unit, labelled=place == len(ports) - 1)
         chart = alt.Chart(data.filter(pl.col("name") == port)).mark_line(interpolate="step-before")
         y = alt.Y("mean:Q", title=f"{what} [{unit}]", axis=alt.Axis(tickCount=4))
         charts.append(chart.encode(x=time, y=y, color=color).properties(title=port))

@@ -130,15 +130,10 @@ def _waiting(found: Characterization, known: Sequence[HopEstimate]) -> Plot:
     factor, unit = scaled(most, "time")
     data = data.filter(pl.col("waited") <= most).with_columns(pl.col("waited") * factor)
     names = [_name(each) for each in known[:_HOPS]]
-    points = (
-        alt.Chart(data)
-        .mark_point(filled=True, size=7, opacity=0.5)
-        .encode(
-            x=alt.X("t:Q", title="time [s]", scale=alt.Scale(nice=False, zero=False)),
-            y=alt.Y("waited:Q", title=f"beyond the floor [{unit}]"),
-            color=_color(names),
-        )
-    )
+    points = alt.Chart(data).mark_point(filled=True, size=7, opacity=0.5)
+    x = alt.X("t:Q", title="time [s]", scale=alt.Scale(nice=False, zero=False))
+    y = alt.Y("waited:Q", title=f"beyond the floor [{unit}]")
+    points = points.encode(x=x, y=y, color=_color(names))
     zero = alt.Chart(pl.DataFrame({"waited": [0.0]})).mark_rule(color=LIGHT["muted"]).encode(y="waited:Q")
     return finished(
         [alt.layer(zero, points)],

@@ -15,7 +15,7 @@ from itertools import pairwise
 import polars as pl
 
 from weirlab.plots.placing import Box, Piece, chained, clear_place
-from weirlab.plots.style import LEVELS, WIDTH, Plot, alt, finished, level_marks
+from weirlab.plots.style import LEVELS, WIDTH, Plot, alt, by_name, finished, level_marks
 
 HEIGHT = 420
 """Of a map, in pixels, axes excluded."""
@@ -190,18 +190,8 @@ def _lines(
         x=_position("x:Q", x, across), y=_position("y:Q", y, up), detail="piece:N", order="step:Q"
     )
     legend = alt.Legend(orient="top", title=None, symbolType="stroke", symbolStrokeWidth=3, symbolSize=900)
-    color = alt.Color(
-        "line:N",
-        sort=names,
-        scale=alt.Scale(domain=names, range=[color for color, _ in strokes]),
-        legend=legend,
-    )
-    dashes = alt.StrokeDash(
-        "line:N",
-        sort=names,
-        scale=alt.Scale(domain=names, range=[dashes for _, dashes in strokes]),
-        legend=legend,
-    )
+    color = by_name(alt.Color, "line", names, [color for color, _ in strokes], legend=legend)
+    dashes = by_name(alt.StrokeDash, "line", names, [dashes for _, dashes in strokes], legend=legend)
     return [
         base.mark_line(clip=True, strokeWidth=5, strokeJoin="round", color=DARK, opacity=0.85),
         base.mark_line(clip=True, strokeWidth=2.6, strokeJoin="round").encode(color=color, strokeDash=dashes),

@@ -54,11 +54,8 @@ def _off(losses: pl.DataFrame) -> list[Any]:
     """Times without streams, as areas; nothing where there were none."""
     if losses.is_empty():
         return []
-    return [
-        alt.Chart(losses.select("began_s", "ended_s"))
-        .mark_rect(color=LIGHT["bad"], opacity=0.18)
-        .encode(x="began_s:Q", x2="ended_s:Q")
-    ]
+    areas = alt.Chart(losses.select("began_s", "ended_s")).mark_rect(color=LIGHT["bad"], opacity=0.18)
+    return [areas.encode(x="began_s:Q", x2="ended_s:Q")]
 
 
 _OFF_NOTE = "Red: times in which losses were repaired and no streams were sent."
@@ -72,20 +69,11 @@ def _rates(rates: pl.DataFrame, losses: pl.DataFrame, link_bps: float) -> Plot:
     factor, unit = scaled(link_bps, "rate")
     names = {"goodput_bps": "goodput", "rate_bps": "requested mean rate"}
     rows = drawn.unpivot(list(names), index="end_s").select(
-        t_s="end_s",
-        rate=pl.col("value") * factor,
-        what=pl.col("variable").replace(names),
+        t_s="end_s", rate=pl.col("value") * factor, what=pl.col("variable").replace(names)
     )
-    order = list(names.values())
-    line = (
-        alt.Chart(rows)
-        .mark_line(interpolate="step-before")
-        .encode(
-            x=_x(),
-            y=alt.Y("rate:Q", title=f"rate [{unit}]"),
-            color=series_color("what", order, title=None),
-        )
-    )
+    color = series_color("what", list(names.values()), title=None)
+    line = alt.Chart(rows).mark_line(interpolate="step-before")
+    line = line.encode(x=_x(), y=alt.Y("rate:Q", title=f"rate [{unit}]"), color=color)
     return finished(
         [alt.layer(*_off(losses), line, *rule(link_bps * factor, "link"))],
         name="rate",
@@ -105,15 +93,9 @@ def _estimates(streams: pl.DataFrame, losses: pl.DataFrame, link_bps: float) -> 
         rate=pl.col("available_bps") * factor,
         seen=pl.when(pl.col("excursion_gaps").is_null()).then(pl.lit(order[1])).otherwise(pl.lit(order[0])),
     )
-    points = (
-        alt.Chart(rows)
-        .mark_point(filled=True, size=_size(rows), opacity=0.7)
-        .encode(
-            x=_x(),
-            y=alt.Y("rate:Q", title=f"available bandwidth [{unit}]"),
-            color=series_color("seen", order, title=None),
-        )
-    )
+    points = alt.Chart(rows).mark_point(filled=True, size=_size(rows), opacity=0.7).encode(x=_x())
+    y, color = alt.Y("rate:Q", title=f"available bandwidth [{unit}]"), series_color("seen", order, title=None)
+    points = points.encode(y=y, color=color)
     notes = [_OFF_NOTE] if not losses.is_empty() else []
     if drawn.height < streams.height:
         notes.append(f"{drawn.height} of {streams.height} estimates.")
@@ -134,14 +116,9 @@ def _size(rows: pl.DataFrame) -> int:
 def _fitting(streams: pl.DataFrame) -> Plot:
     drawn = streams.gather_every(max(1, streams.height // _MOST))
     rows = drawn.select(t_s="start_s", share=100 * pl.col("fitting_gaps") / (pl.col("packets") - 1))
-    points = (
-        alt.Chart(rows)
-        .mark_point(filled=True, size=_size(rows), opacity=0.6, color=LIGHT["blue"])
-        .encode(
-            x=_x("start of the stream [s]"),
-            y=alt.Y("share:Q", title="gaps that fit [%]", scale=alt.Scale(domain=[0, 100])),
-        )
-    )
+    points = alt.Chart(rows).mark_point(filled=True, size=_size(rows), opacity=0.6, color=LIGHT["blue"])
+    y = alt.Y("share:Q", title="gaps that fit [%]", scale=alt.Scale(domain=[0, 100]))
+    points = points.encode(x=_x("start of the stream [s]"), y=y)
     return finished(
         [alt.layer(points, *rule(100 * _INTACT, "intact above"))],
         name="streams",
@@ -188,11 +165,8 @@ def _round_trips(rates: pl.DataFrame) -> Plot:
     known = rates.filter(pl.col("smoothed_rtt_s").is_not_null())
     factor, unit = scaled(float(known.select(pl.col("smoothed_rtt_s").max()).item()) * 1e12, "time")
     rows = known.select(t_s="end_s", rtt=pl.col("smoothed_rtt_s") * 1e12 * factor)
-    line = (
-        alt.Chart(rows)
-        .mark_line(color=LIGHT["teal"])
-        .encode(x=_x(), y=alt.Y("rtt:Q", title=f"smoothed round trip [{unit}]"))
-    )
+    y = alt.Y("rtt:Q", title=f"smoothed round trip [{unit}]")
+    line = alt.Chart(rows).mark_line(color=LIGHT["teal"]).encode(x=_x(), y=y)
     return finished(
         [line],
         name="round-trips",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from weirlab.plots.style import LIGHT, Plot, alt, finished, scaled
+from weirlab.plots.style import LIGHT, Plot, alt, by_name, finished, scaled, series_color
 from weirlab.reproductions.verdicts import Row, Verdict
 
 _MOST = 60
@@ -58,6 +58,7 @@ def _ratio_plot(source: str, rows: Sequence[Row], name: str) -> Plot:
         ]
     ).with_columns(text=pl.format("{}: published {}, ours {}, {}", "number", "published", "ours", "verdict"))
     shown = [verdict for verdict in known if verdict in set(table["verdict"])]
+    shapes = dict(zip(known, _SHAPES, strict=True))
     wide = float(table.select(pl.col("ratio").max() / pl.col("ratio").min()).item()) > 4
     x = alt.Scale(type="log" if wide else "linear", zero=False)
     y = alt.Y("number:N", sort=None, title=None, axis=alt.Axis(**_NAMES))
@@ -65,18 +66,8 @@ def _ratio_plot(source: str, rows: Sequence[Row], name: str) -> Plot:
     one = alt.Chart(pl.DataFrame({"x": [1.0]})).mark_rule(color=LIGHT["muted"], strokeDash=[4, 3])
     points = base.mark_point(filled=True, size=55, opacity=1, aria=True).encode(
         x=alt.X("ratio:Q", title="ours / published", scale=x),
-        color=alt.Color(
-            "verdict:N",
-            title=None,
-            sort=shown,
-            scale=alt.Scale(domain=shown, range=[known[verdict] for verdict in shown]),
-        ),
-        shape=alt.Shape(
-            "verdict:N",
-            title=None,
-            sort=shown,
-            scale=alt.Scale(domain=shown, range=[_SHAPES[[*known].index(verdict)] for verdict in shown]),
-        ),
+        color=by_name(alt.Color, "verdict", shown, [known[each] for each in shown], title=None),
+        shape=by_name(alt.Shape, "verdict", shown, [shapes[each] for each in shown], title=None),
         tooltip=["number:N", "published:N", "ours:N", "ratio:Q", "verdict:N"],
         description="text:N",
     )
@@ -114,31 +105,19 @@ def condition_plot(
     )
     measures = table["measure"].unique(maintain_order=True).to_list()
     conditions = table["condition"].n_unique()
-    color = alt.Color(
-        "measure:N",
-        title=None,
-        sort=measures,
-        scale=alt.Scale(
-            domain=measures, range=[LIGHT["blue"], LIGHT["orange"], LIGHT["teal"]][: len(measures)]
-        ),
-    )
+    color = series_color("measure", measures, title=None)
     y = alt.Y("condition:N", sort=None, title=None, axis=alt.Axis(**_NAMES))
     base = alt.Chart(table).encode(y=y, color=color)
-    scale = alt.Scale(zero=True)
+    of_values = {"title": f"{' and '.join(measures)} [{unit}]", "scale": alt.Scale(zero=True)}
+    bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", **of_values), x2="high:Q")
+    points = base.mark_point(filled=True, size=55, opacity=1, aria=True).encode(
+        x=alt.X("mean:Q", **of_values),
+        shape=alt.Shape("measure:N", sort=measures, legend=None),
+        tooltip=["condition:N", "measure:N", "mean:Q", "deviation:Q"],
+        description="text:N",
+    )
     return finished(
-        [
-            alt.layer(
-                base.mark_rule(strokeWidth=2).encode(
-                    x=alt.X("low:Q", title=f"{' and '.join(measures)} [{unit}]", scale=scale), x2="high:Q"
-                ),
-                base.mark_point(filled=True, size=55, opacity=1, aria=True).encode(
-                    x=alt.X("mean:Q", title=f"{' and '.join(measures)} [{unit}]", scale=scale),
-                    shape=alt.Shape("measure:N", sort=measures, legend=None),
-                    tooltip=["condition:N", "measure:N", "mean:Q", "deviation:Q"],
-                    description="text:N",
-                ),
-            )
-        ],
+        [alt.layer(bars, points)],
         name=name,
         title=title,
         description=f"{title}: means of {conditions} conditions.",

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.plots.style import LIGHT, WIDTH, Plot, alt, finished, rule, scaled
+from weirlab.plots.style import LIGHT, WIDTH, Plot, alt, by_name, finished, rule, scaled
 from weirlab.searches.base import GoalResult, SearchGoal, SearchState
 from weirlab.searches.controlled import OFFER_TOLERANCE
 from weirlab.testbed.base import Trial
@@ -141,17 +141,13 @@ def loss_plots(trials: Sequence[Trial], results: Sequence[GoalResult]) -> list[P
         if 0 < goal.loss_ratio <= highest
         for layer in rule(goal.loss_ratio, f"{goal.name}: {goal.loss_ratio * 100:.3g} %")
     ]
+    scale = alt.Scale(type="symlog", constant=1e-4, domain=[0, highest])
+    axis = alt.Axis(values=[0, 1e-4, 1e-3, 0.01, 0.1, 1], format=".2~%")
+    points = alt.Chart(table).mark_point(filled=True, size=62, opacity=0.85, aria=True)
     layers.append(
-        alt.Chart(table)
-        .mark_point(filled=True, size=62, opacity=0.85, aria=True)
-        .encode(
+        points.encode(
             x=alt.X("load:Q", title=f"intended load [{unit}]", scale=alt.Scale(zero=False)),
-            y=alt.Y(
-                "loss:Q",
-                title="loss ratio",
-                scale=alt.Scale(type="symlog", constant=1e-4, domain=[0, highest]),
-                axis=alt.Axis(values=[0, 1e-4, 1e-3, 0.01, 0.1, 1], format=".2~%"),
-            ),
+            y=alt.Y("loss:Q", title="loss ratio", scale=scale, axis=axis),
             description="text:N",
             **_marks(table),
         )
@@ -188,38 +184,27 @@ def _progress(
             fits=(pl.col("end") - pl.col("start")) / end * WIDTH > 7 * pl.col("phase").str.len_chars()
         )
         base = alt.Chart(phases).encode(x=alt.X("start:Q", **time))
-        layers.append(
-            base.transform_filter("datum.place % 2 == 1").mark_rect(color=LIGHT["shade"]).encode(x2="end:Q")
-        )
-        layers.append(
-            base.transform_filter("datum.fits")
-            .mark_text(align="left", baseline="top", dx=4, dy=3, color=LIGHT["muted"])
-            .encode(y=alt.value(0), text="phase:N")
-        )
+        odd, fitting = (base.transform_filter(f"datum.{each}") for each in ("place % 2 == 1", "fits"))
+        words = fitting.mark_text(align="left", baseline="top", dx=4, dy=3, color=LIGHT["muted"])
+        layers.append(odd.mark_rect(color=LIGHT["shade"]).encode(x2="end:Q"))
+        layers.append(words.encode(y=alt.value(0), text="phase:N"))
     for place, goal in enumerate(goals):
-        color = LIGHT[_GOAL_COLORS[place % len(_GOAL_COLORS)]]
+        color = _goal_color(place)
         for side, dash in (("lower bound", [1, 0]), ("upper bound", [5, 3])):
             line = bounds.filter(pl.col("goal") == goal.name, pl.col("side") == side)
             if line.is_empty():
                 continue
             line = pl.concat([line, line.tail(1).with_columns(t=pl.lit(end))])
-            layers.append(
-                alt.Chart(line)
-                .mark_line(interpolate="step-after", strokeWidth=1.5, clip=True, color=color, strokeDash=dash)
-                .encode(x=alt.X("t:Q", **time), y=y)
-            )
+            look = {"strokeWidth": 1.5, "clip": True, "color": color, "strokeDash": dash}
+            steps = alt.Chart(line).mark_line(interpolate="step-after", **look)
+            layers.append(steps.encode(x=alt.X("t:Q", **time), y=y))
     layers += _goal_labels(bounds, goals, low, high)
     looks = _marks(table)
     marks = alt.Chart(table).encode(y=y, color=looks["color"])
-    layers.append(
-        marks.mark_rule(strokeWidth=2.4, opacity=0.7).encode(x=alt.X("start:Q", **time), x2="end:Q")
-    )
-    layers.append(
-        marks.mark_point(filled=True, size=58, opacity=1, aria=True).encode(
-            x=alt.X("middle:Q", **time), shape=looks["shape"], description="text:N"
-        )
-    )
-    return alt.layer(*layers)
+    bars = marks.mark_rule(strokeWidth=2.4, opacity=0.7).encode(x=alt.X("start:Q", **time), x2="end:Q")
+    points = marks.mark_point(filled=True, size=58, opacity=1, aria=True)
+    middle = points.encode(x=alt.X("middle:Q", **time), shape=looks["shape"], description="text:N")
+    return alt.layer(*layers, bars, middle)
 
 
 def _goal_labels(bounds: pl.DataFrame, goals: Sequence[SearchGoal], low: float, high: float) -> list[Any]:
@@ -229,17 +214,13 @@ def _goal_labels(bounds: pl.DataFrame, goals: Sequence[SearchGoal], low: float, 
     for place, goal in enumerate(goals):
         line = bounds.filter(pl.col("goal") == goal.name, pl.col("side") == "lower bound")
         if not line.is_empty() and low <= line.item(-1, "load") <= high:
-            ends.append(
-                (float(line.item(-1, "load")), goal.name, LIGHT[_GOAL_COLORS[place % len(_GOAL_COLORS)]])
-            )
+            ends.append((float(line.item(-1, "load")), goal.name, _goal_color(place)))
     layers, floor = [], -float("inf")
     for load, name, color in sorted(ends):
         floor = max(load, floor + apart)
-        layers.append(
-            alt.Chart(pl.DataFrame({"load": [floor], "name": [name]}))
-            .mark_text(align="left", dx=6, color=color, fontWeight=600)
-            .encode(x=alt.value("width"), y="load:Q", text="name:N")
-        )
+        word = alt.Chart(pl.DataFrame({"load": [floor], "name": [name]}))
+        word = word.mark_text(align="left", dx=6, color=color, fontWeight=600)
+        layers.append(word.encode(x=alt.value("width"), y="load:Q", text="name:N"))
     return layers
 
 
@@ -249,19 +230,16 @@ def _marks(table: pl.DataFrame) -> Mapping[str, object]:
     order = [each for each in ("no loss", "meets every goal") if each in seen]
     order += sorted(each for each in seen if each.startswith("meets") and each not in order)
     order += [each for each in ("too much loss", "load not offered", "warm-up") if each in seen]
-    looks = [_LOOKS.get(each, ("middling", "diamond")) for each in order]
+    roles, shapes = zip(*(_LOOKS.get(each, ("middling", "diamond")) for each in order), strict=True)
     legend = alt.Legend(orient="top", symbolOpacity=1)
     return {
-        "color": alt.Color(
-            "outcome:N",
-            sort=order,
-            scale=alt.Scale(domain=order, range=[LIGHT[c] for c, _ in looks]),
-            legend=legend,
-        ),
-        "shape": alt.Shape(
-            "outcome:N", sort=order, scale=alt.Scale(domain=order, range=[s for _, s in looks]), legend=legend
-        ),
+        "color": by_name(alt.Color, "outcome", order, [LIGHT[role] for role in roles], legend=legend),
+        "shape": by_name(alt.Shape, "outcome", order, shapes, legend=legend),
     }
+
+
+def _goal_color(place: int) -> str:
+    return LIGHT[_GOAL_COLORS[place % len(_GOAL_COLORS)]]
 
 
 _GOAL_COLORS = ("blue", "violet", "pink", "olive")

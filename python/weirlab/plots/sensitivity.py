@@ -85,21 +85,20 @@ def _plot(measure: str, rows: pl.DataFrame, kind: str, shown: Shown) -> Plot:
     rows = rows.with_columns(
         text=pl.format("{} {}: {}", "name", "series", pl.col(shown.value).round_sig_figs(3).cast(pl.String))
     ).select("name", "series", "low", "high", "text", value=shown.value)
-    several = len(names) > 1
     base = alt.Chart(rows).encode(
         y=alt.Y("name:N", title=None, sort=order, scale=alt.Scale(paddingInner=0.35)),
         color=series_color("series", names, legend=legend_of(names)),
     )
-    if several:
+    if len(names) > 1:
         base = base.encode(yOffset=alt.YOffset("series:N", sort=names, scale=alt.Scale(paddingOuter=0.4)))
     x = alt.X("low:Q", title=shown.title, scale=alt.Scale(zero=True))
     if kind == "latin-hypercube":
         bars = base.mark_tick(thickness=2, size=11, opacity=0.7).encode(x=x)
     else:
         bars = base.mark_rule(strokeWidth=1.8, color=LIGHT["blue"]).encode(x=x, x2="high:Q")
-    dots = base.mark_point(filled=True, size=62, opacity=0.9, aria=True).encode(
-        x="value:Q", shape=alt.Shape("series:N", sort=names, legend=None), description="text:N"
-    )
+    shape = alt.Shape("series:N", sort=names, legend=None)
+    dots = base.mark_point(filled=True, size=62, opacity=0.9, aria=True)
+    dots = dots.encode(x="value:Q", shape=shape, description="text:N")
     return finished(
         [alt.layer(bars, dots)],
         name=f"sensitivity-{measure}",

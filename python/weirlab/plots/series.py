@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from weirlab.plots.envelopes import SERIES, Envelopes, Moments, greatest, listed
+from weirlab.plots.envelopes import LINE_RATE, MEAN_QUEUE, SERIES, Envelopes, Moments, greatest, listed
 from weirlab.plots.style import Plot, alt, finished, legend_of, scaled, series_color
 from weirlab.records import Records
 
@@ -30,15 +30,9 @@ def port_plots(
     series = Envelopes.of(records, "intervals", "port", moments, first=first)
     if not series.names:
         return []
-    each_rate = (
-        (pl.col("bytes") + pl.col("frames") * pl.col("framing_bytes")).cast(pl.Float64)
-        * 8e12
-        / pl.col("length_ps")
-    )
-    each_queue = pl.col("queue_byte_ps").cast(pl.Float64) / pl.col("length_ps")
     plots = [
         series.lines(
-            each_rate,
+            LINE_RATE,
             kind="rate",
             name="port-rate",
             title=f"Transmitted rate of {series.what}, framing included",
@@ -51,7 +45,7 @@ def port_plots(
     for queues, name, where in waiting:
         plots.append(
             queues.lines(
-                each_queue,
+                MEAN_QUEUE,
                 high=pl.col("queue_max_bytes").cast(pl.Float64),
                 kind="bytes",
                 name=name,
@@ -67,7 +61,7 @@ def port_plots(
                 ),
             )
         )
-    plots += _excess(waiting[0][0] if waiting else series, each_queue, set_points or {})
+    plots += _excess(waiting[0][0] if waiting else series, set_points or {})
     dropping = Envelopes.of(records, "intervals", "port", moments, "drops", first)
     if dropping.names:
         plots.append(
@@ -215,7 +209,7 @@ def _hold_plots(records: Records, moments: Moments) -> list[Plot]:
     ]
 
 
-def _excess(series: Envelopes, each_queue: pl.Expr, set_points: Mapping[str, float]) -> list[Plot]:
+def _excess(series: Envelopes, set_points: Mapping[str, float]) -> list[Plot]:
     """What the queues were above their set points, which is what congestion notification answers to."""
     names = [name for name in series.names if name in set_points]
     if not names:
@@ -228,7 +222,7 @@ def _excess(series: Envelopes, each_queue: pl.Expr, set_points: Mapping[str, flo
     level = " to ".join(dict.fromkeys(f"{each * factor:.4g}" for each in (levels[0], levels[-1])))
     return [
         series.lines(
-            each_queue - point,
+            MEAN_QUEUE - point,
             high=pl.col("queue_max_bytes").cast(pl.Float64) - point,
             kind="bytes",
             name="port-excess",
@@ -370,27 +364,16 @@ def delay_plots(records: Records) -> list[Plot]:
         "name", delay=pl.col("high_ps") * factor, longer=pl.max_horizontal("longer", pl.lit(floor))
     )
     wide = greatest(data, "delay") > 30 * float(data.select(pl.col("delay").min()).item())
-    chart = (
-        alt.Chart(data)
-        .mark_line(interpolate="step-after")
-        .encode(
-            x=alt.X(
-                "delay:Q",
-                title=f"one-way delay [{unit}]",
-                scale=alt.Scale(type="log" if wide else "linear", zero=False, nice=False),
-            ),
-            y=alt.Y(
-                "longer:Q",
-                title="share of frames with more delay",
-                scale=alt.Scale(type="log", domain=[floor, 1]),
-                axis=alt.Axis(format="~g"),
-            ),
-            color=series_color("name", names, legend=legend_of(names, symbolType="stroke")),
-        )
+    across = alt.Scale(type="log" if wide else "linear", zero=False, nice=False)
+    up, axis = alt.Scale(type="log", domain=[floor, 1]), alt.Axis(format="~g")
+    lines = alt.Chart(data).encode(
+        x=alt.X("delay:Q", title=f"one-way delay [{unit}]", scale=across),
+        y=alt.Y("longer:Q", title="share of frames with more delay", scale=up, axis=axis),
+        color=series_color("name", names, legend=legend_of(names, symbolType="stroke")),
     )
     return [
         finished(
-            [chart],
+            [lines.mark_line(interpolate="step-after")],
             name="delay",
             title="One-way delay",
             description=f"Share of the frames of {listed(names)} whose one-way delay exceeded a value.",

@@ -281,17 +281,11 @@ def _panel(
     layers = [base.mark_rule(strokeWidth=1.6, color=LIGHT["blue"], clip=True).encode(y=y, y2="high:Q")]
     if to_scale:
         layers.append(base.mark_line(strokeWidth=1.3, opacity=0.6).encode(y="mean:Q"))
-    layers.append(
-        base.mark_point(filled=True, size=58, opacity=0.85, aria=True).encode(
-            y="mean:Q", shape=shape, description="text:N"
-        )
-    )
+    points = base.encode(y="mean:Q", description="text:N")
+    layers.append(points.mark_point(filled=True, size=58, opacity=0.85, aria=True).encode(shape=shape))
     if rows.get_column("irregular").any():
-        layers.append(
-            base.transform_filter("datum.irregular")
-            .mark_point(filled=False, size=230, strokeWidth=1.4, shape="circle")
-            .encode(y="mean:Q", description="text:N")
-        )
+        irregular = points.transform_filter("datum.irregular")
+        layers.append(irregular.mark_point(filled=False, size=230, strokeWidth=1.4, shape="circle"))
     return alt.layer(*layers)
 
 
@@ -333,11 +327,8 @@ def _order(points: pl.DataFrame, factor: str) -> list[str]:
 
 def _near_zero(rows: pl.DataFrame) -> bool:
     """Whether an axis that begins at zero costs little."""
-    low, high = (
-        float(rows.select(pl.col("low").min()).item()),
-        float(rows.select(pl.col("high").max()).item()),
-    )
-    return low >= 0 and low < 0.6 * high
+    low, high = rows.select(pl.col("low").min(), pl.col("high").max()).row(0)
+    return bool(low >= 0 and low < 0.6 * high)
 
 
 def _amounts(levels: Sequence[str]) -> tuple[Mapping[str, float], str]:

@@ -164,10 +164,15 @@ alt: Any = Lazy(altair)
 """The same, loaded when first used."""
 
 
+def by_name(channel: Any, column: str, names: Sequence[str], looks: Sequence[Any], **options: object) -> Any:
+    """A `channel` such as `alt.Shape` that gives each of the names in a column one of `looks`."""
+    scale = alt.Scale(domain=list(names), range=list(looks))
+    return channel(f"{column}:N", scale=scale, sort=list(names), **options)
+
+
 def series_color(column: str, names: Sequence[str], **options: object) -> Any:
     """Colour by a column of names: see `series_colors`; `options` are those of `alt.Color`."""
-    scale = alt.Scale(**series_colors(names))
-    return alt.Color(f"{column}:N", scale=scale, sort=list(names), **options)
+    return by_name(alt.Color, column, names, series_colors(names), **options)
 
 
 def legend_of(names: Sequence[str], **options: object) -> Any:
@@ -175,12 +180,9 @@ def legend_of(names: Sequence[str], **options: object) -> Any:
     return alt.Legend(symbolOpacity=1, **options) if len(names) > 1 else None
 
 
-def series_colors(names: Sequence[str]) -> dict[str, list[str]]:
-    """Domain and range of a colour scale: the same name keeps its colour in all plots of one report."""
-    return {
-        "domain": list(names),
-        "range": [LIGHT[_SERIES[place % len(_SERIES)]] for place in range(len(names))],
-    }
+def series_colors(names: Sequence[str]) -> list[str]:
+    """The colours of some names: the same name keeps its colour in all plots of one report."""
+    return [LIGHT[_SERIES[place % len(_SERIES)]] for place in range(len(names))]
 
 
 def alike(plots: Sequence[Plot]) -> list[Plot]:
@@ -247,6 +249,12 @@ def finished(
     sized = [chart.properties(width=WIDTH, height=height) for chart in rows]
     chart = sized[0] if len(sized) == 1 else alt.vconcat(*sized, spacing=12)
     return Plot(name, title, description, chart, note)
+
+
+def banded(base: Any, low: Any) -> list[Any]:
+    """The means of intervals as a stepped line, in a band from `low`, the channel of these, to `high`."""
+    band = base.mark_area(opacity=0.22, interpolate="step-before").encode(y=low, y2="high:Q")
+    return [band, base.mark_line(interpolate="step-before").encode(y="mean:Q")]
 
 
 LEVELS = ".6~r"

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.plots.style import LIGHT, Plot, alt, finished, scaled, series_color
+from weirlab.plots.style import LIGHT, Plot, alt, by_name, finished, scaled, series_color
 from weirlab.traces import Trace
 
 FLOWS = 6
@@ -95,14 +95,10 @@ def _throughput(trace: Trace, names: dict[int, str]) -> Plot:
     )
     order = list(names.values())
     base = alt.Chart(data).encode(x=_time_axis(trace, names), color=_color(order))
-    chart = alt.layer(
-        base.mark_line(strokeWidth=1, strokeDash=[3, 2], opacity=0.7).encode(
-            y=alt.Y("wire:Q", title=f"rate [{unit}]")
-        ),
-        base.mark_line().encode(y="goodput:Q"),
-    )
+    wire = base.mark_line(strokeWidth=1, strokeDash=[3, 2], opacity=0.7)
+    wire = wire.encode(y=alt.Y("wire:Q", title=f"rate [{unit}]"))
     return finished(
-        [chart],
+        [alt.layer(wire, base.mark_line().encode(y="goodput:Q"))],
         name="throughput",
         title="Throughput",
         description=f"Rate over time of {len(order)} flows.",
@@ -125,14 +121,10 @@ def _round_trips(trace: Trace, names: dict[int, str]) -> Plot | None:
     )
     order = [name for name in names.values() if name in set(data.get_column("name"))]
     base = alt.Chart(data).encode(x=_time_axis(trace, names), color=_color(order))
-    chart = alt.layer(
-        base.mark_rule(strokeWidth=2, opacity=0.25).encode(
-            y=alt.Y("low:Q", title=f"round trip [{unit}]"), y2="high:Q"
-        ),
-        base.mark_line().encode(y="mean:Q"),
-    )
+    low = alt.Y("low:Q", title=f"round trip [{unit}]")
+    bars = base.mark_rule(strokeWidth=2, opacity=0.25).encode(y=low, y2="high:Q")
     return finished(
-        [chart],
+        [alt.layer(bars, base.mark_line().encode(y="mean:Q"))],
         name="round-trips",
         title="Round-trip time from data to acknowledgment",
         description=f"Round-trip time over time of {len(order)} flows.",
@@ -161,17 +153,10 @@ def sequence_plot(trace: Trace, flow: int, name: str) -> Plot:
     colors = [LIGHT[_KIND_COLORS[kind]] for kind in kinds]
     time_scale = alt.Scale(nice=False, zero=False)
     place = alt.Y("seq:Q", title=f"bytes of the stream [{unit}]", scale=alt.Scale(zero=False, nice=False))
-    points = (
-        alt.Chart(data)
-        .mark_point(filled=True, size=11, opacity=0.85)
-        .encode(
-            x=alt.X("t:Q", title="time [s]", scale=time_scale),
-            y=place,
-            color=alt.Color("kind:N", sort=kinds, scale=alt.Scale(domain=kinds, range=colors)),
-        )
-    )
+    time, color = alt.X("t:Q", title="time [s]", scale=time_scale), by_name(alt.Color, "kind", kinds, colors)
+    points = alt.Chart(data).mark_point(filled=True, size=11, opacity=0.85)
     acks = trace["acks"].filter((pl.col("flow") == flow) & pl.col("t_ps").is_between(start_ps, end_ps))
-    layers = [points]
+    layers = [points.encode(x=time, y=place, color=color)]
     if not acks.is_empty():
         line = acks.select(t=pl.col("t_ps") / 1e12, ack=pl.col("ack") * factor)
         steps = alt.Chart(line).mark_line(interpolate="step-after", color=LIGHT["teal"], strokeWidth=1.2)
@@ -206,24 +191,15 @@ def _gap_sequence(trace: Trace, flow: int) -> Plot | None:
     factor, unit = scaled(float(gaps.select(pl.col("gap").median()).item()) or 1.0, "time")
     data = gaps.select("number", gap=pl.col("gap") * factor)
     logarithmic = largest > 30 * float(gaps.select(pl.col("gap").median()).item() or 1.0)
-    chart = (
-        alt.Chart(data.filter(pl.col("gap") > 0))
-        .mark_point(filled=True, size=14, opacity=0.9, color=LIGHT["blue"])
-        .encode(
-            x=alt.X("number:Q", title="packet", scale=alt.Scale(nice=False)),
-            y=alt.Y(
-                "gap:Q",
-                title=f"gap to the next [{unit}]",
-                scale=alt.Scale(type="log" if logarithmic else "linear", zero=not logarithmic),
-            ),
-        )
-    )
-    layers = [chart]
+    x = alt.X("number:Q", title="packet", scale=alt.Scale(nice=False))
+    scale = alt.Scale(type="log" if logarithmic else "linear", zero=not logarithmic)
+    y = alt.Y("gap:Q", title=f"gap to the next [{unit}]", scale=scale)
+    points = alt.Chart(data.filter(pl.col("gap") > 0))
+    layers = [points.mark_point(filled=True, size=14, opacity=0.9, color=LIGHT["blue"]).encode(x=x, y=y)]
     if not streams.is_empty():
         starts = gaps.join(streams.select("t_ps", "name"), on="t_ps", how="inner").select("number", "name")
-        layers.insert(
-            0, alt.Chart(starts).mark_rule(strokeDash=[3, 3], color=LIGHT["muted"]).encode(x="number:Q")
-        )
+        rules = alt.Chart(starts).mark_rule(strokeDash=[3, 3], color=LIGHT["muted"])
+        layers.insert(0, rules.encode(x="number:Q"))
     return finished(
         [alt.layer(*layers)],
         name="gap-sequence",
@@ -245,17 +221,11 @@ def _gap_distribution(trace: Trace, names: dict[int, str]) -> Plot | None:
     factor, unit = scaled(float(rows.select(pl.col("middle").median()).item()) or 1.0, "time")
     data = rows.filter(pl.col("middle") > 0).select("name", "share", gap=pl.col("middle") * factor)
     order = [name for name in names.values() if name in set(data.get_column("name"))]
-    chart = (
-        alt.Chart(data)
-        .mark_line(interpolate="step-after")
-        .encode(
-            x=alt.X("gap:Q", title=f"gap [{unit}]", scale=alt.Scale(type="log", nice=False)),
-            y=alt.Y("share:Q", title="share of gaps up to it", scale=alt.Scale(domain=[0, 1])),
-            color=_color(order),
-        )
-    )
+    x = alt.X("gap:Q", title=f"gap [{unit}]", scale=alt.Scale(type="log", nice=False))
+    y = alt.Y("share:Q", title="share of gaps up to it", scale=alt.Scale(domain=[0, 1]))
+    lines = alt.Chart(data).mark_line(interpolate="step-after")
     return finished(
-        [chart],
+        [lines.encode(x=x, y=y, color=_color(order))],
         name="gap-distribution",
         title="Gaps between successive packets with data",
         description=f"Cumulative distribution of the gaps of {len(order)} flows.",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from weirlab.plots.style import LIGHT, Plot, alt, finished, series_color, series_colors
+from weirlab.plots.style import LIGHT, Plot, alt, finished, series_color
 from weirlab.report.page import Cell, Column, Section, Table, Text, figure, number
 from weirlab.reproductions import Findings
 from weirlab.reproductions.published import RapidUdp, read
@@ -244,17 +244,13 @@ def _gap_rows(packets: pl.DataFrame) -> pl.DataFrame:
 def _gaps(packets: pl.DataFrame) -> Plot:
     rows = _gap_rows(packets).filter(pl.col("case").is_in(["flawed", "ideal"]))
     rows = rows.with_columns(order=pl.int_range(pl.len()).over("case")).filter(pl.col("order") < 640)
-    chart = (
-        alt.Chart(rows)
-        .mark_point(filled=True, size=8)
-        .encode(
-            x=alt.X("order:Q", title="gap in the order of sending, from 3 s on"),
-            y=alt.Y("gap_us:Q", title="send gap [µs]", scale=alt.Scale(type="log")),
-            color=alt.Color("case:N", scale=alt.Scale(**series_colors(["ideal", "flawed"])), title=None),
-        )
+    points = alt.Chart(rows).encode(
+        x=alt.X("order:Q", title="gap in the order of sending, from 3 s on"),
+        y=alt.Y("gap_us:Q", title="send gap [µs]", scale=alt.Scale(type="log")),
+        color=series_color("case", ["ideal", "flawed"], title=None),
     )
     return finished(
-        [chart],
+        [points.mark_point(filled=True, size=8)],
         name="gaps",
         title="Send gaps in their order",
         description="Send gaps of 640 packets of two variants.",
