@@ -12,6 +12,7 @@ import itertools
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -37,12 +38,53 @@ from weirlab.foreign import NO_FAULT, fault, point_of
 V = TypeVar("V")
 
 
+_built: ContextVar[type[Model] | None] = ContextVar("_built", default=None)
+
+
+class Late:
+    """Reads values of a model by its own validator, which is built when there is one to read: most files have
+    few of the parts that there are, and to build all of them takes a tenth of a short run."""
+
+    def __init__(self, model: type[Model]) -> None:
+        self.model = model
+
+    def __call__(self, value: object) -> object:
+        return self.model.__pydantic_validator__.validate_python(value)
+
+
+def _write(model: Model, info: SerializationInfo) -> object:
+    return model.model_dump(
+        mode=info.mode,
+        by_alias=info.by_alias,
+        exclude_none=info.exclude_none,
+        exclude_unset=info.exclude_unset,
+        exclude_defaults=info.exclude_defaults,
+    )
+
+
 class Model(BaseModel):
     """A part of a scenario: immutable, with no field that is not described."""
 
     # Docstrings of fields are read when they are asked for (`meaning`), validators built when they are used:
     # to do it for each class would cost every command a third of a second.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    @classmethod
+    def model_rebuild(cls, **options: Any) -> bool | None:
+        """Build the validator of this model, without those of the models in it."""
+        outer = _built.set(cls)
+        try:
+            return super().model_rebuild(**options)
+        finally:
+            _built.reset(outer)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        if _built.get() is cls:
+            return handler(source)
+        return core_schema.no_info_plain_validator_function(
+            Late(cls), serialization=core_schema.plain_serializer_function_ser_schema(_write, info_arg=True)
+        )
 
     def has_default(self, field: str) -> bool:
         """Whether a field has the value that it has when it is left out, written in the file or not: a
@@ -193,13 +235,10 @@ class OpenKinds(_Chosen):
             except BaseException as error:
                 raise UnitError(fault(self.group, kind, "reading the fields", error)) from error
 
-        def write(model: Model, info: SerializationInfo) -> object:
-            return model.model_dump(mode=info.mode, by_alias=info.by_alias, exclude_none=info.exclude_none)
-
         return core_schema.no_info_wrap_validator_function(
             read,
             union,
-            serialization=core_schema.plain_serializer_function_ser_schema(write, info_arg=True),
+            serialization=core_schema.plain_serializer_function_ser_schema(_write, info_arg=True),
         )
 
     def __get_pydantic_json_schema__(

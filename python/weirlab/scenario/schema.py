@@ -11,7 +11,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from weirlab.fields.base import Model
+from weirlab.fields.base import Late, Model
 from weirlab.scenario.model import Scenario
 from weirlab.units import FrameRate, Rate, Size, Span
 
@@ -39,6 +39,12 @@ class _Generator(GenerateJsonSchema):
             if shown is not None and (meaning := model.meaning(name)):
                 shown["description"] = meaning
         return made
+
+    def generate_inner(self, schema: Any) -> JsonSchemaValue:
+        if schema["type"] == "function-plain" and isinstance(late := schema["function"]["function"], Late):
+            late.model.model_rebuild()
+            schema = late.model.__pydantic_core_schema__
+        return super().generate_inner(schema)
 
 
 def json_schema() -> dict[str, object]:
