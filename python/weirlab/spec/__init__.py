@@ -504,7 +504,7 @@ class CongestionControlPrague(Part):
     virtual_rtt_ps: int
     """What a round trip counts as at least, once it is independent of round-trip times."""
     transition_rounds: int
-    """Rounds after slow start from which on it is."""
+    """Number of rounds after slow start from which the response is independent of round-trip times."""
     slow_start: SlowStart
     """What ends the first slow start, apart from marks and losses."""
 
@@ -530,13 +530,11 @@ class CongestionControlSwift(Part):
     scaling_range_ps: int
     """What the target grows by for the smallest windows."""
     scaling_least: float
-    """Window, in segments, at and below which the target has grown by all of it; and that from which on by
-    nothing.
-    """
+    """Window [segments] below which the target grows by all of `scaling_range`."""
     scaling_most: float
-    """See the one before."""
+    """Window [segments] above which the target does not grow."""
     reset_after: int
-    """Timeouts in a row from which on the window is the least."""
+    """Number of timeouts in a row after which the window falls to its minimum."""
 
 
 class CongestionControlTimely(Part):
@@ -560,9 +558,9 @@ class CongestionControlTimely(Part):
     beta: float
     """How much of the gradient, or of the excess over `t_high`, a decrease takes."""
     hai_after: int
-    """Increases in a row by the gradient after which steps are five times as long."""
+    """Number of increases in a row by the gradient after which steps become five times as long."""
     completion_bytes: int
-    """Data between two updates of the rate: that of a completion."""
+    """Data between two updates of the rate: the size of a completion."""
 
 
 class CongestionControlDcqcnSender(Part):
@@ -582,11 +580,13 @@ class CongestionControlDcqcnSender(Part):
     increase_timer_ps: int
     """Time of a stage of the increase."""
     fast_recovery: int
-    """The rate goes half of the way to its target up to the stage before the one with this number; from
-    then on the target grows, too.
+    """Stage from which the target grows, too; in the stages before it, the rate only goes half of the way
+    to its target.
     """
     hyper_after: int
-    """It grows by `r_hai` where timer and byte counter are so many stages beyond that one."""
+    """Number of stages by which both timer and byte counter must be beyond that one for the target to grow
+    by `r_hai`.
+    """
     r_ai_bps: int
     """Step of the additive increase."""
     r_hai_bps: int
@@ -1445,7 +1445,7 @@ class LossDetectionSleek(Part):
     target.
     """
     probe_again: float
-    """The next one so many round trips after a probe."""
+    """Round trips after a probe until the next one."""
 
 
 class LossModelNone(Part):

@@ -28,9 +28,9 @@ pub struct DcqcnConfig {
     pub increase_timer_ps: Span,
     /// Data of a stage of the increase. `none`: the timer counts alone.
     pub byte_counter_bytes: Option<Bytes>,
-    /// The rate goes half of the way to its target up to the stage before the one with this number; from then on the target grows, too.
+    /// Stage from which the target grows, too; in the stages before it, the rate only goes half of the way to its target.
     pub fast_recovery: u32,
-    /// It grows by `r_hai` where timer and byte counter are so many stages beyond that one.
+    /// Number of stages by which both timer and byte counter must be beyond that one for the target to grow by `r_hai`.
     pub hyper_after: u32,
     /// Step of the additive increase.
     pub r_ai_bps: Rate,

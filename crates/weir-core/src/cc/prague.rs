@@ -23,7 +23,7 @@ pub struct PragueConfig {
     pub gain: f64,
     /// What a round trip counts as at least, once it is independent of round-trip times.
     pub virtual_rtt_ps: Span,
-    /// Rounds after slow start from which on it is.
+    /// Number of rounds after slow start from which the response is independent of round-trip times.
     pub transition_rounds: u32,
     /// What ends the first slow start, apart from marks and losses.
     pub slow_start: SlowStart,

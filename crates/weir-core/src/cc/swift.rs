@@ -28,13 +28,13 @@ pub struct SwiftConfig {
     pub max_decrease: f64,
     /// What the target grows by for the smallest windows.
     pub scaling_range_ps: Span,
-    /// Window, in segments, at and below which the target has grown by all of it; and that from which on by nothing.
+    /// Window [segments] below which the target grows by all of `scaling_range`.
     #[schemars(range(min = 0.0))]
     pub scaling_least: f64,
-    /// See the one before.
+    /// Window [segments] above which the target does not grow.
     #[schemars(range(min = 0.0))]
     pub scaling_most: f64,
-    /// Timeouts in a row from which on the window is the least.
+    /// Number of timeouts in a row after which the window falls to its minimum.
     pub reset_after: u32,
 }
 

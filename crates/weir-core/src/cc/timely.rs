@@ -29,9 +29,9 @@ pub struct TimelyConfig {
     /// How much of the gradient, or of the excess over `t_high`, a decrease takes.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub beta: f64,
-    /// Increases in a row by the gradient after which steps are five times as long.
+    /// Number of increases in a row by the gradient after which steps become five times as long.
     pub hai_after: u32,
-    /// Data between two updates of the rate: that of a completion.
+    /// Data between two updates of the rate: the size of a completion.
     pub completion_bytes: Bytes,
 }
 

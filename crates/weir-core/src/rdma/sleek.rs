@@ -25,7 +25,7 @@ pub struct SleekConfig {
     pub target: f64,
     /// A probe leaves so many round trips after the last answer; once all has been sent, after one and the target.
     pub probe_after: f64,
-    /// The next one so many round trips after a probe.
+    /// Round trips after a probe until the next one.
     pub probe_again: f64,
 }
 

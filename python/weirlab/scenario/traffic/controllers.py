@@ -99,7 +99,7 @@ class Prague(Model):
     virtual_rtt: values.PositiveSpan = Span(25_000_000_000)
     """What a round trip counts as at least, once it is independent of round-trip times."""
     transition: values.Natural = 500
-    """Rounds after slow start from which on it is."""
+    """Number of rounds after slow start from which the response is independent of round-trip times."""
     slow_start: Literal["standard", "hystart++"] | None = None
     """What ends the first slow start, apart from marks and losses. Absent: `standard`."""
 
@@ -135,13 +135,11 @@ class Swift(Model):
     scaling_range: values.PositiveSpan = Span(100_000_000)
     """What the target grows by for the smallest windows."""
     scaling_least: values.Number = 0.1
-    """Window, in segments, at and below which the target has grown by all of it; and that from which on by
-    nothing.
-    """
+    """Window [segments] below which the target grows by all of `scaling_range`."""
     scaling_most: values.Number = 100.0
-    """See the one before."""
+    """Window [segments] above which the target does not grow."""
     reset_after: values.Natural = 5
-    """Timeouts in a row from which on the window is the least."""
+    """Number of timeouts in a row after which the window falls to its minimum."""
 
     def resolved(self, at: Where) -> core.CongestionControlSwift:
         """As the core takes it; it stands `at` that place in the scenario."""
@@ -181,9 +179,9 @@ class Timely(Model):
     beta: values.PositiveFraction | None = None
     """How much of the gradient, or of the excess over `t_high`, a decrease takes. Absent: `0.8`."""
     hai_after: values.Natural = 5
-    """Increases in a row by the gradient after which steps are five times as long."""
+    """Number of increases in a row by the gradient after which steps become five times as long."""
     completion: values.PositiveSize = Size(16_384)
-    """Data between two updates of the rate: that of a completion."""
+    """Data between two updates of the rate: the size of a completion."""
 
     def resolved(self, at: Where) -> core.CongestionControlTimely:
         """As the core takes it; it stands `at` that place in the scenario."""
@@ -219,11 +217,13 @@ class DcqcnSender(Model):
     increase_timer: values.PositiveSpan = Span(55_000_000)
     """Time of a stage of the increase."""
     fast_recovery: values.Natural = 5
-    """The rate goes half of the way to its target up to the stage before the one with this number; from
-    then on the target grows, too.
+    """Stage from which the target grows, too; in the stages before it, the rate only goes half of the way
+    to its target.
     """
     hyper_after: values.Natural = 0
-    """It grows by `r_hai` where timer and byte counter are so many stages beyond that one."""
+    """Number of stages by which both timer and byte counter must be beyond that one for the target to grow
+    by `r_hai`.
+    """
     r_ai: values.PositiveRate = Rate(40_000_000)
     """Step of the additive increase."""
     r_hai: values.PositiveRate = Rate(400_000_000)

@@ -44,11 +44,11 @@ class Sleek(Model):
 
     kind: Literal["sleek"]
     factor: Number = 1.5
-    """How many are many, as a multiple of the window."""
+    """How many later arrivals show a loss, as a multiple of the window."""
     least: Count = 5
-    """At least so many."""
+    """Fewest later arrivals that show a loss."""
     most: Number = 1.5
-    """At most so many, as a multiple of what the empty path holds."""
+    """Most later arrivals that are needed, as a multiple of what the empty path holds."""
     target: Number = 1
     """A probe was answered quickly if its delay is below this multiple of the round-trip time of the empty
     path."""
@@ -56,7 +56,7 @@ class Sleek(Model):
     """Round trips after the last answer until a probe leaves; once everything has been sent, one round trip
     and the target."""
     probe_again: Number = 5
-    """The next one so many round trips after a probe."""
+    """Round trips after a probe until the next one."""
 
 
 AnyDetection = Annotated[ByTimeout | Overtaken | Sleek, BY_KIND]
