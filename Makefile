@@ -10,7 +10,7 @@ export VENV
 BIN := $(VENV)/bin
 PROFILE ?= test
 
-.PHONY: help demo setup test test-rust test-python test-live check bench docs fuzz constraints clean
+.PHONY: help demo setup test test-rust test-python test-live check check-rust check-python bench docs docs-rust docs-python fuzz constraints clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -39,9 +39,14 @@ test-python: setup
 test-live: setup
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m live -n 2 -q
 
-check: setup
+check: check-rust check-python
+
+check-rust: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(BIN)/python scripts/generate_spec.py --check
+
+check-python: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -51,18 +56,21 @@ check: setup
 	$(BIN)/python scripts/check_prose.py
 	$(BIN)/python scripts/check_imports.py
 	$(BIN)/typos
-	$(BIN)/python scripts/generate_spec.py --check
 
 # Neither the test tools nor a report is needed; ns-3 is, to compare with: apt-get install libns3-dev g++
 bench:
 	@scripts/setup demo
 	@missed=0; for part in compare whole_program fabric; do $(BIN)/python benches/$$part.py || missed=1; done; exit $$missed
 
-docs: setup
+docs: docs-rust docs-python
+	@echo "Open docs/site/index.html and target/doc/weir_core/index.html"
+
+docs-rust: setup
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+
+docs-python: setup
 	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs docs/site
 	$(BIN)/python scripts/check_links.py docs/site
-	@echo "Open docs/site/index.html and target/doc/weir_core/index.html"
 
 # Long property runs; the ordinary tests use few cases and fixed seeds.
 fuzz: setup
