@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from weirlab.traces.directions import EVIDENCE, ms_text
-from weirlab.traces.model import KNOWN_LINKS, Finding, Trace
+from weirlab.traces.directions import ms_text
+from weirlab.traces.model import EVIDENCE, KNOWN_LINKS, Finding, Trace
 
 LONGEST_PS = (2**64 - 1) // 4
 """Time that is distinguished from the first frame on."""

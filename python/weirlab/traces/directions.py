@@ -8,11 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.traces.model import Finding, Row, Trace, Verdict
+from weirlab.traces.model import EVIDENCE, Finding, Row, Trace, Verdict
 from weirlab.traces.remedies import HARMLESS, REMEDIES
 
-EVIDENCE = 10
-"""Rows of evidence that a finding shows."""
 LIMITED = 0.5
 """Share of its active time for which a sender must have been limited by one thing."""
 _NEAR_RECEIVER = 0.2

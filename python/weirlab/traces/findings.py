@@ -13,7 +13,6 @@ import polars as pl
 
 from weirlab.traces.capture import capture_findings, merged_connections
 from weirlab.traces.directions import (
-    EVIDENCE,
     LIMITED,
     active_ps,
     application_ratio,
@@ -25,7 +24,7 @@ from weirlab.traces.directions import (
 )
 from weirlab.traces.limits import limit_findings, reads_slowly
 from weirlab.traces.losses import loss_findings
-from weirlab.traces.model import Finding, Row, Trace
+from weirlab.traces.model import Finding, Row, Trace, evidence_of
 from weirlab.traces.probing import probing_findings
 from weirlab.traces.remedies import STALL_REMEDIES
 
@@ -138,6 +137,7 @@ def _stalls(trace: Trace, row: Row) -> Iterator[Finding]:
     if share < _STALLED_NOTICE:
         return
     causes = stalls.join(trace["cause_names"], on="cause")
+    longest = causes.sort("length_ps", descending=True)
     by_cause = (
         causes.group_by("name").agg(pl.len(), pl.col("length_ps").sum()).sort("length_ps", descending=True)
     )
@@ -151,10 +151,7 @@ def _stalls(trace: Trace, row: Row) -> Iterator[Finding]:
         f"For {share:.1%} of the time nothing moved although data was outstanding: {silences} "
         f"({words}), the longest {ms_text(float(stalls.select(pl.col('length_ps').max()).item()))}.",
         {"stalled_ratio": share, "stalls": float(stalls.height)},
-        [
-            {"t_s": each["t_ps"] / 1e12, "length_s": each["length_ps"] / 1e12, "cause": each["name"]}
-            for each in causes.sort("length_ps", descending=True).head(EVIDENCE).iter_rows(named=True)
-        ],
+        evidence_of(longest, length_s=("length_ps", 1e12), cause="name"),
         STALL_REMEDIES[str(by_cause.item(0, "name"))],
     )
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from weirlab.traces.directions import (
-    EVIDENCE,
     LIMITED,
     active_ps,
     application_ratio,
@@ -33,7 +32,7 @@ from weirlab.traces.directions import (
     waits,
 )
 from weirlab.traces.hazard import Blame, blame
-from weirlab.traces.model import Finding, Row, Trace
+from weirlab.traces.model import Finding, Row, Trace, evidence_of
 
 _LOST = 0.001
 """Share of packets sent again from which a cause is reported; less is reported where it is costly."""
@@ -554,14 +553,14 @@ def _evidence(trace: Trace, row: Row, causes: _Causes, cause: str) -> list[dict[
         .join_asof(events, left_on="sent_ps", right_on="event_ps", strategy="backward")
         .filter(pl.col("cause") == cause)
     )
-    return [
-        {
-            "t_s": each["t_ps"] / 1e12,
-            "length_s": (each["end_ps"] - each["t_ps"]) / 1e12,
-            "retransmitted": each["retransmitted"],
-            "timeouts": each["timeouts"],
-            "flight_bytes": each["flight_bytes"],
-            **({} if each["beside_ps"] is None else {"rtt_before_ms": each["beside_ps"] / 1e9}),
-        }
-        for each in found.sort("retransmitted", descending=True).head(EVIDENCE).iter_rows(named=True)
-    ]
+    rows = evidence_of(
+        found.sort("retransmitted", descending=True).with_columns(
+            length_ps=pl.col("end_ps") - pl.col("t_ps")
+        ),
+        length_s=("length_ps", 1e12),
+        retransmitted="retransmitted",
+        timeouts="timeouts",
+        flight_bytes="flight_bytes",
+        rtt_before_ms=("beside_ps", 1e9),
+    )
+    return [{name: value for name, value in row.items() if value is not None} for row in rows]

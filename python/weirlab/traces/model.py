@@ -14,6 +14,9 @@ Verdict = Literal["problem", "notice"]
 Row = Mapping[str, Any]
 """A row of a table, by the names of its columns."""
 
+EVIDENCE = 10
+"""Rows of evidence that a finding shows."""
+
 PROTOCOLS: Mapping[int, str] = {1: "ICMP", 2: "IGMP", 6: "TCP", 17: "UDP", 58: "ICMPv6", 132: "SCTP"}
 """IP protocol numbers that have a name here."""
 
@@ -52,6 +55,19 @@ class Finding:
     """The connection of a simulated run."""
     remedy: str = ""
     """What its reader can do, where that does not depend on the numbers."""
+
+
+def evidence_of(rows: pl.DataFrame, **columns: str | tuple[str, float]) -> list[dict[str, Any]]:
+    """The first rows as evidence: when each was, and these columns of it, divided by what stands behind their
+    names."""
+
+    def cell(row: Row, of: str | tuple[str, float]) -> Any:
+        name, divisor = of if isinstance(of, tuple) else (of, None)
+        return row[name] if divisor is None or row[name] is None else row[name] / divisor
+
+    cells = {"t_s": ("t_ps", 1e12), **columns}
+    shown = rows.head(EVIDENCE).iter_rows(named=True)
+    return [{name: cell(row, of) for name, of in cells.items()} for row in shown]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from weirlab.traces.capture import merged_connections
-from weirlab.traces.model import Finding, Trace
+from weirlab.traces.model import Finding, Trace, evidence_of
 
 KINDS = ("ramp-lost", "tail-spill", "repeated-recovery")
 """What is looked for in directions that send probe streams."""
@@ -29,7 +29,6 @@ _SLOWER = 0.8
 """In recoveries a sender is slowed down when it keeps less than this share of its throughput (III)."""
 _LEAST_STREAMS = 10
 """Streams that are no trains below which ramps are not judged."""
-_EVIDENCE = 10
 
 
 def probing_findings(trace: Trace) -> Iterator[Finding]:
@@ -67,15 +66,12 @@ def _ramps(flow: int, streams: pl.DataFrame) -> Iterator[Finding]:
         f"gaps that fall exponentially ({words}). Estimates that rest on the others are worthless.",
         flow,
         {"intact_ratio": intact, "streams": float(probing.height)},
-        tuple(
-            {
-                "t_s": each["t_ps"] / 1e12,
-                "stream": each["stream"],
-                "shape": each["name"],
-                "median_gap_us": each["median_gap_ps"] / 1e6,
-                "max_gap_us": each["max_gap_ps"] / 1e6,
-            }
-            for each in bad.sort("max_gap_ps", descending=True).head(_EVIDENCE).iter_rows(named=True)
+        evidence_of(
+            bad.sort("max_gap_ps", descending=True),
+            stream="stream",
+            shape="name",
+            median_gap_us=("median_gap_ps", 1e6),
+            max_gap_us=("max_gap_ps", 1e6),
         ),
     )
 
@@ -107,10 +103,7 @@ def _heads(flow: int, streams: pl.DataFrame, line_ps_per_byte: float | None) -> 
         f"{text}: the tail of the stream before was sent faster than the link and spilt into them.",
         flow,
         {"spilt_ratio": many / all_of_them},
-        tuple(
-            {"t_s": each["t_ps"] / 1e12, "stream": each["stream"], "at_line_rate": each["head_at_line_rate"]}
-            for each in spilt.head(_EVIDENCE).iter_rows(named=True)
-        ),
+        evidence_of(spilt, stream="stream", at_line_rate="head_at_line_rate"),
     )
 
 
@@ -121,7 +114,8 @@ def _recoveries(trace: Trace, flow: int) -> Iterator[Finding]:
     whole = facts["last_data_ps"] - facts["first_data_ps"] if facts["first_data_ps"] is not None else 0
     if rows.height < 2 or whole <= 0:
         return
-    off_ps = float(rows.select((pl.col("end_ps") - pl.col("t_ps")).sum()).item())
+    rows = rows.with_columns(length_ps=pl.col("end_ps") - pl.col("t_ps"))
+    off_ps = float(rows.get_column("length_ps").sum())
     off_bytes = float(rows.get_column("acked_bytes").sum())
     if off_ps <= 0 or off_ps >= whole:
         return
@@ -139,13 +133,5 @@ def _recoveries(trace: Trace, flow: int) -> Iterator[Finding]:
         "for more than the path has.",
         flow,
         {"off_ratio": off_ps / whole, "off_bps": off_bps, "on_bps": on_bps},
-        tuple(
-            {
-                "t_s": each["t_ps"] / 1e12,
-                "length_s": (each["end_ps"] - each["t_ps"]) / 1e12,
-                "retransmitted": each["retransmitted"],
-                "timeouts": each["timeouts"],
-            }
-            for each in rows.head(_EVIDENCE).iter_rows(named=True)
-        ),
+        evidence_of(rows, length_s=("length_ps", 1e12), retransmitted="retransmitted", timeouts="timeouts"),
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from weirlab.records import Records
-from weirlab.traces.model import Finding
+from weirlab.traces.model import EVIDENCE, Finding, evidence_of
 from weirlab.traces.probing import INTACT, SPILT_SHARE
 
 KINDS = ("few-estimates", "ramp-lost", "no-excursion", "over-estimation", "tail-spill", "bookkeeping")
@@ -43,7 +43,6 @@ _WIRE_BYTES = 1538
 """A full frame with preamble and gap."""
 _HEADERS_BYTES = 90
 """What of it is no payload."""
-_EVIDENCE = 10
 _CAUSES = ("fast", "forward", "slow_start", "timeout", "rescue", "probe")
 
 
@@ -148,7 +147,7 @@ def _ramps(where: str, streams: pl.DataFrame) -> Iterator[Finding]:
     intact = float(whole.select((pl.col("fitting") >= _FITTING).mean()).item() or 0.0)
     if whole.is_empty() or intact >= INTACT:
         return
-    bad = whole.filter(pl.col("fitting") < _FITTING).sort("fitting").head(_EVIDENCE)
+    bad = whole.filter(pl.col("fitting") < _FITTING).sort("fitting")
     yield Finding(
         "ramp-lost",
         "problem",
@@ -157,15 +156,7 @@ def _ramps(where: str, streams: pl.DataFrame) -> Iterator[Finding]:
         "requested, or as the link makes them: timers are late or coarse, or the adapter holds "
         "packets back. Estimates that rest on the others are worthless.",
         values={"intact_ratio": intact, "streams": float(whole.height)},
-        evidence=[
-            {
-                "t_s": each["t_ps"] / 1e12,
-                "stream": each["stream"],
-                "fitting_ratio": each["fitting"],
-                "rate_mbps": each["rate_bps"] / 1e6,
-            }
-            for each in bad.iter_rows(named=True)
-        ],
+        evidence=evidence_of(bad, stream="stream", fitting_ratio="fitting", rate_mbps=("rate_bps", 1e6)),
         where=where,
     )
 
@@ -192,16 +183,13 @@ def _blind(where: str, streams: pl.DataFrame, link_bps: float, wire_bytes: int) 
         f"{seen:.1%} of these an excursion was found; {at_link:.0%} of all estimates are at the link's rate. "
         "The threshold of the estimator is too coarse for this link, or too many gaps in a row are wanted.",
         values={"seen_ratio": seen, "at_link_ratio": at_link, "loaded_streams": float(loaded.height)},
-        evidence=[
-            {
-                "t_s": each["t_ps"] / 1e12,
-                "stream": each["stream"],
-                "rate_mbps": each["rate_bps"] / 1e6,
-                "estimate_mbps": each["available_bps"] / 1e6,
-                "queue_grew_us": each["grown_ps"] / 1e6,
-            }
-            for each in blind.head(_EVIDENCE).iter_rows(named=True)
-        ],
+        evidence=evidence_of(
+            blind,
+            stream="stream",
+            rate_mbps=("rate_bps", 1e6),
+            estimate_mbps=("available_bps", 1e6),
+            queue_grew_us=("grown_ps", 1e6),
+        ),
         where=where,
     )
 
@@ -222,15 +210,12 @@ def _heads(where: str, streams: pl.DataFrame, link_bps: float) -> Iterator[Findi
         f"rate, though larger ones were requested. Before {above:.0%} of them the stream had requested "
         "rates above that of the link; before the others packets were late for other reasons.",
         values={"spilt_ratio": share, "after_excess_ratio": above},
-        evidence=[
-            {
-                "t_s": each["t_ps"] / 1e12,
-                "stream": each["stream"],
-                "at_line_rate": each["spilt_gaps"],
-                "before_mbps": (each["before_bps"] or 0) / 1e6,
-            }
-            for each in spilt.head(_EVIDENCE).iter_rows(named=True)
-        ],
+        evidence=evidence_of(
+            spilt.with_columns(pl.col("before_bps").fill_null(0)),
+            stream="stream",
+            at_line_rate="spilt_gaps",
+            before_mbps=("before_bps", 1e6),
+        ),
         where=where,
     )
 
@@ -292,7 +277,7 @@ def _over_estimation(sender: ProbingSender) -> Iterator[Finding]:
             "timeouts": float(timeouts),
             "off_ratio": off_ps / active_ps,
         },
-        evidence=over.head(_EVIDENCE).to_dicts(),
+        evidence=over.head(EVIDENCE).to_dicts(),
         where=sender.where,
     )
 
