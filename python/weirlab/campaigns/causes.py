@@ -12,6 +12,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from weirlab.campaigns.campaign import Campaign
 from weirlab.campaigns.measurement import Measurement, Stream, Transfer
@@ -19,7 +20,7 @@ from weirlab.campaigns.plan import Load, Measured, Plan
 from weirlab.campaigns.summary import goodput_bps
 from weirlab.heavy import np
 from weirlab.results import usable_cpus
-from weirlab.scenario.network.path import Line, PathPlan
+from weirlab.scenario.network.path import Hop, Line, PathPlan
 from weirlab.scenario.testbeds import Sim
 from weirlab.stats import effective_window, mean_interval, median
 
@@ -90,8 +91,10 @@ def drift(campaign: Campaign, point: int) -> Drift | None:
     """Whether the streams of a point have not settled: each paired with itself, over streams and cycles, by
     Student's t. None where the interval holds zero, for less than 5 %, and for series of fewer than four
     intervals after the start."""
-    made = _made(campaign, point)
-    pairs = [pair for _, m in made if m.transfer is not None for pair in _settled_halves_bps(m.transfer)]
+    case = _Case.of(campaign, point)
+    if case is None:
+        return None
+    pairs = [pair for transfer in case.transfers for pair in _settled_halves_bps(transfer)]
     found = mean_interval([second - first for first, second in pairs])
     mean = math.fsum(first for first, _ in pairs)
     if found is None or found.count < 2 or not mean or found.low <= 0 <= found.high:
@@ -99,14 +102,11 @@ def drift(campaign: Campaign, point: int) -> Drift | None:
     first = mean / len(pairs)
     if abs(found.mean) < _DRIFT * first:
         return None
-    what, load = _loaded(made)
-    lasts_s = load.seconds(what.duration_s)
-    try_s = _LONGER * lasts_s
-    path = campaign.plan.paths[point]
-    if (bound := _loss_bound_bps(load, made, path)) < math.inf:
+    try_s = _LONGER * case.load.seconds(case.loaded.duration_s)
+    if case.path is not None and (bound := case.bound_bps) < math.inf:
         # Losses keep a window near its mean after some of them: so many packets apart, at that rate.
-        bits_apart = 8 * _segment_bytes(path, load) / _lost_share(load, made, path) if path else 0.0
-        try_s = max(try_s, _LOSSES_TO_SETTLE * bits_apart * load.streams / bound)
+        bits_apart = 8 * _segment_bytes(case.path, case.load) / case.lost_share
+        try_s = max(try_s, _LOSSES_TO_SETTLE * bits_apart * case.load.streams / bound)
     return Drift(found.mean / first, found.low / first, found.high / first, _round_s(try_s))
 
 
@@ -125,24 +125,19 @@ def limits(
         carried_by_wider_bps: The same of points with larger windows. Those carry no more where losses hold
             the streams back, either, so that they point to a full link only where packets wait, too.
     """
-    plan = campaign.plan
-    made = _made(campaign, point)
-    if all(what.load is None for what, _ in made):
+    case = _Case.of(campaign, point)
+    if case is None:
         return []
-    _, load = _loaded(made)
-    ceiling = _shared_ceiling_bps(plan, point, load, made)
-    cpus = list(_cpus(made))
-    full = _full(made, ceiling, FULL_LINK)
-    bound = _loss_bound_bps(load, made, plan.paths[point])
+    cpus = list(_cpus(case))
+    full = _full(case, FULL_LINK)
     if full is not None:
-        return [_not_for_long(full, made, bound)]
-    lanes = _full_lanes(plan.paths[point], load, made)
+        return [_not_for_long(full, case)]
+    lanes = _full_lanes(case)
     if lanes is not None:
         return [lanes]
-    window = _window(plan, load, made)
-    if ceiling is None and not cpus:
-        own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
-        waits = window is not None or _packets_wait(campaign, point, made)
+    window = _window(case)
+    if case.ceiling_bps is None and not cpus:
+        own, waits = case.own_bps, window is not None or _packets_wait(campaign, point, case)
         for what, carried_bps, tells in (
             ("more streams", carried_by_more_bps, True),
             ("larger windows", carried_by_wider_bps, waits),
@@ -150,36 +145,112 @@ def limits(
             if carried_bps is not None and carried_bps < _NO_MORE * own and tells:
                 text = f"{what} carry {carried_bps / 1e6:.2f} Mbit/s; this {own / 1e6:.2f}"
                 return [Limit("bottleneck", text)]
-    way_back = _way_back(plan.paths[point], load, made, ceiling, _FULL)
-    if way_back is not None:
-        return [*cpus, way_back]
-    if window is not None:
-        return [*cpus, window]
-    start = _start(made, ceiling, bound)
-    if start is not None:
-        return [*cpus, start]
-    found = [*cpus, *_losses(load, made, plan.paths[point], ceiling)]
-    if found:
+    found = _way_back(case, _FULL) or window or _start(case)
+    if found is not None:
+        return [*cpus, found]
+    losses = [*cpus, *_losses(case)]
+    if losses:
+        return losses
+    nearly = _full(case, _NEARLY_FULL) or _way_back(case, _NEARLY_FULL)
+    return list(_busy_host(case)) if nearly is None else [nearly]
+
+
+@dataclass(frozen=True)
+class _Case:
+    """The load of a point that is judged, and what was measured of it."""
+
+    plan: Plan
+    path: PathPlan | None
+    loaded: Measured
+    """The first step with a load."""
+    load: Load
+    made: Sequence[tuple[Measured, Measurement]]
+    """The measurements that have a transfer."""
+
+    @classmethod
+    def of(cls, campaign: Campaign, point: int) -> _Case | None:
+        """None where nothing was measured of a load."""
+        plan = campaign.plan
+        made = [
+            (plan.measured(kept.place), kept.measurement)
+            for kept in campaign.kept
+            if kept.place.point == point and kept.measurement is not None
+            if kept.measurement.transfer is not None
+        ]
+        loaded = ((what, what.load) for what, _ in made if what.load is not None)
+        found = next(loaded, None)
+        return None if found is None else cls(plan, plan.paths[point], *found, made)
+
+    @property
+    def transfers(self) -> list[Transfer]:
+        return [m.transfer for _, m in self.made if m.transfer is not None]
+
+    @property
+    def streams(self) -> list[Stream]:
+        return [stream for transfer in self.transfers for stream in transfer.streams]
+
+    @property
+    def duration_s(self) -> float:
+        return self.made[0][0].duration_s
+
+    @cached_property
+    def own_bps(self) -> float:
+        """What the load carried, in the median."""
+        return median([goodput_bps(transfer) for transfer in self.transfers])
+
+    @cached_property
+    def ceiling_bps(self) -> float | None:
+        """What the path leaves to the load after the others that go its way; infinite without transmitters,
+        None where that is not known."""
+        if self.path is None:
+            return None
+        ceiling = ceiling_bps(self.path, self.load, self.duration_s)
+        if ceiling is None or not math.isfinite(ceiling):
+            return ceiling
+        others = [
+            math.fsum(
+                goodput_bps(m.beside[name])
+                * other.seconds(what.duration_s)
+                / self.load.seconds(what.duration_s)
+                for name, other in what.beside.items()
+                if other.forward == self.load.forward and name in m.beside
+            )
+            for what, m in self.made
+        ]
+        return max(0.0, ceiling - median(others))
+
+    @cached_property
+    def lost_share(self) -> float:
+        """Of the segments, what the path lost at random."""
+        if self.path is None:
+            return 0.0
+        segments = sum(stream.received_bytes for stream in self.streams) / _segment_bytes(
+            self.path, self.load
+        )
+        segments += sum(stream.retransmits or 0 for stream in self.streams)
+        return self.counted("lost") / segments if segments else 0.0
+
+    @cached_property
+    def bound_bps(self) -> float:
+        """What the losses at random that the path counted leave to the load; infinite where that is not
+        known."""
+        rtts = [stream.mean_rtt_s for stream in self.streams if stream.mean_rtt_s is not None]
+        if self.path is None or not rtts:
+            return math.inf
+        return loss_bound_bps(self.load, self.lost_share, median(rtts), _segment_bytes(self.path, self.load))
+
+    def counted(self, what: str) -> int:
+        """What was `lost` or `dropped` in the direction of the load; of both, in logs that do not say."""
+        found = 0
+        for _, measured in self.made:
+            total, forward = getattr(measured, what), getattr(measured, f"{what}_forward")
+            found += int(total if forward is None else forward if self.load.forward else total - forward)
         return found
-    nearly = _full(made, ceiling, _NEARLY_FULL) or _way_back(
-        plan.paths[point], load, made, ceiling, _NEARLY_FULL
-    )
-    return list(_busy_host(made)) if nearly is None else [nearly]
 
 
-def _made(campaign: Campaign, point: int) -> list[tuple[Measured, Measurement]]:
-    """The measurements of a point that have a transfer."""
-    return [
-        (campaign.plan.measured(kept.place), kept.measurement)
-        for kept in campaign.kept
-        if kept.place.point == point and kept.measurement is not None
-        if kept.measurement.transfer is not None
-    ]
-
-
-def _loaded(made: Sequence[tuple[Measured, Measurement]]) -> tuple[Measured, Load]:
-    """The first step with a load; there is one."""
-    return next((what, what.load) for what, _ in made if what.load is not None)
+def _line_of(hop: Hop, load: Load) -> Line:
+    """The direction of a hop that a load takes."""
+    return hop.forward if load.forward else hop.backward or hop.forward
 
 
 def ceiling_bps(path: PathPlan, load: Load, duration_s: float) -> float | None:
@@ -191,7 +262,7 @@ def ceiling_bps(path: PathPlan, load: Load, duration_s: float) -> float | None:
     payload = _segment_bytes(path, load)
     own = [] if load.host is None else [path.hosts[load.host]]
     for hop in (*own, *path.hops.values()):
-        line = hop.forward if load.forward else hop.backward or hop.forward
+        line = _line_of(hop, load)
         rate_bps = _mean_rate_bps(line, duration_s)
         if rate_bps is None:
             continue
@@ -242,10 +313,7 @@ def _most_segments(plan: Plan, path: PathPlan, what: Measured) -> float:
     if rtt_s > 0:
         window = granted_bytes(plan, load.window_bytes or load.tcp.window.bytes)
         bounds.append(8 * window * load.streams / rtt_s)
-        lost = 1 - math.prod(
-            1 - (hop.forward if load.forward else hop.backward or hop.forward).loss
-            for hop in path.hops.values()
-        )
+        lost = 1 - math.prod(1 - _line_of(hop, load).loss for hop in path.hops.values())
         bounds.append(loss_bound_bps(load, lost, rtt_s, segment))
     return min(bounds) * load.seconds(what.duration_s) / 8 / segment
 
@@ -280,43 +348,20 @@ def _mean_rate_bps(line: Line, duration_s: float) -> float | None:
     return bits / until_s
 
 
-def _shared_ceiling_bps(
-    plan: Plan, point: int, load: Load, made: Sequence[tuple[Measured, Measurement]]
-) -> float | None:
-    """What the path leaves to the load after the others that go its way."""
-    path = plan.paths[point]
-    if path is None:
-        return None
-    ceiling = ceiling_bps(path, load, made[0][0].duration_s)
-    if ceiling is None or not math.isfinite(ceiling):
-        return ceiling
-    others = [
-        math.fsum(
-            goodput_bps(m.beside[name]) * other.seconds(what.duration_s) / load.seconds(what.duration_s)
-            for name, other in what.beside.items()
-            if other.forward == load.forward and name in m.beside
-        )
-        for what, m in made
-    ]
-    return max(0.0, ceiling - median(others))
-
-
-def _full(made: Sequence[tuple[Measured, Measurement]], ceiling: float | None, share: float) -> Limit | None:
+def _full(case: _Case, share: float) -> Limit | None:
     """The link, where a load takes this share of what it can."""
-    if ceiling is None or not math.isfinite(ceiling):
-        return None
-    own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
-    if own < share * ceiling:
+    own, ceiling = case.own_bps, case.ceiling_bps
+    if ceiling is None or not math.isfinite(ceiling) or own < share * ceiling:
         return None
     word = "full" if own >= FULL_LINK * ceiling else "nearly full"
     text = f"the link is {word}: {own / 1e6:.2f} of the {ceiling / 1e6:.2f} Mbit/s of payload that fit"
     return Limit("bottleneck", text)
 
 
-def _not_for_long(full: Limit, made: Sequence[tuple[Measured, Measurement]], bound: float) -> Limit:
+def _not_for_long(full: Limit, case: _Case) -> Limit:
     """A full link, with the notice that losses at random do not leave it so."""
-    own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
-    if own <= _MUCH_MORE * bound:
+    bound = case.bound_bps
+    if case.own_bps <= _MUCH_MORE * bound:
         return full
     text = f"; the losses at random leave about {_mbit(bound)} Mbit/s in the long run, less than was measured"
     return Limit(full.what, full.evidence + text)
@@ -327,21 +372,18 @@ def _mbit(rate_bps: float) -> str:
     return f"{float(f'{rate_bps / 1e6:.2g}'):.10g}"
 
 
-def _full_lanes(
-    path: PathPlan | None, load: Load, made: Sequence[tuple[Measured, Measurement]]
-) -> Limit | None:
+def _full_lanes(case: _Case) -> Limit | None:
     """Lanes that are full though others are not: streams that share a lane leave another one empty."""
-    if path is None:
+    if case.path is None or not case.counted("dropped"):
         return None
-    for hop in path.hops.values():
-        line = hop.forward if load.forward else hop.backward or hop.forward
-        if line.lanes < 2 or line.cross or not sum(_that_way(m, "dropped", load) for _, m in made):
+    own = case.own_bps
+    for hop in case.path.hops.values():
+        line = _line_of(hop, case.load)
+        rate_bps = _mean_rate_bps(line, case.duration_s)
+        if line.lanes < 2 or line.cross or rate_bps is None:
             continue
-        rate_bps = _mean_rate_bps(line, made[0][0].duration_s)
-        if rate_bps is None:
-            continue
-        lane_bps = rate_bps * _segment_bytes(path, load) / (path.mtu_bytes + line.framing.bytes)
-        own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
+        segment_bytes = _segment_bytes(case.path, case.load)
+        lane_bps = rate_bps * segment_bytes / (case.path.mtu_bytes + line.framing.bytes)
         full = math.ceil(own / lane_bps - 1e-9)
         if full < _MOST_LANES and FULL_LINK * full * lane_bps <= own:
             text = f"{full} of {line.lanes} lanes are full: {own / 1e6:.2f} of"
@@ -350,7 +392,7 @@ def _full_lanes(
     return None
 
 
-def _packets_wait(campaign: Campaign, point: int, made: Sequence[tuple[Measured, Measurement]]) -> bool:
+def _packets_wait(campaign: Campaign, point: int, case: _Case) -> bool:
     """Whether round trips of the streams are longer than those of pings without a load."""
     alone = [
         kept.measurement.pings.min_s
@@ -358,42 +400,37 @@ def _packets_wait(campaign: Campaign, point: int, made: Sequence[tuple[Measured,
         if kept.place.point == point and kept.measurement is not None and not kept.measurement.loaded
         if kept.measurement.pings is not None and kept.measurement.pings.min_s is not None
     ]
-    rtts = [stream.mean_rtt_s for stream in _streams(made) if stream.mean_rtt_s is not None]
+    rtts = [stream.mean_rtt_s for stream in case.streams if stream.mean_rtt_s is not None]
     return bool(alone and rtts) and median(rtts) >= _WAITING * min(alone)
 
 
-def _way_back(
-    path: PathPlan | None,
-    load: Load,
-    made: Sequence[tuple[Measured, Measurement]],
-    ceiling: float | None,
-    share: float,
-) -> Limit | None:
+def _way_back(case: _Case, share: float) -> Limit | None:
     """A way back of which acknowledgements take this share, or that is full of others' data before them."""
+    path, load, own = case.path, case.load, case.own_bps
     if path is None:
         return None
-    own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
     back = dataclasses.replace(load, forward=not load.forward)
     against = [
         goodput_bps(m.beside[name])
-        for what, m in made
+        for what, m in case.made
         for name, other in what.beside.items()
         if other.forward != load.forward and name in m.beside
     ]
-    room = ceiling_bps(path, back, made[0][0].duration_s)
+    room = ceiling_bps(path, back, case.duration_s)
     if room is not None and against and median(against) >= _FULL * room:
         text = f"the way back is full of other transfers ({median(against) / 1e6:.2f} Mbit/s)"
         return Limit("way back", f"{text}, behind which acknowledgements wait")
     headers = path.header_bytes + (12 if load.tcp.timestamps else 0)
     bound = math.inf
     for hop in path.hops.values():
-        line = hop.backward or hop.forward if load.forward else hop.forward
-        rate_bps = _mean_rate_bps(line, made[0][0].duration_s)
+        line = _line_of(hop, back)
+        rate_bps = _mean_rate_bps(line, case.duration_s)
         if rate_bps is not None:
-            left_bps = max(0.0, rate_bps - _probes_bps(path, line, made[0][0]))
+            left_bps = max(0.0, rate_bps - _probes_bps(path, line, case.made[0][0]))
             acks_per_s = left_bps / 8 / (headers + line.framing.bytes)
             bound = min(bound, 8 * acks_per_s * load.tcp.delayed_ack * _segment_bytes(path, load))
-    if bound >= (math.inf if ceiling is None else ceiling) or not share * bound <= own <= bound / _FULL:
+    most = math.inf if case.ceiling_bps is None else case.ceiling_bps
+    if bound >= most or not share * bound <= own <= bound / _FULL:
         return None
     text = f"the way back has room for acknowledgements of {bound / 1e6:.2f} Mbit/s; this carries"
     return Limit("way back", f"{text} {own / 1e6:.2f}")
@@ -407,13 +444,12 @@ def _probes_bps(path: PathPlan, line: Line, what: Measured) -> float:
     return math.fsum(8 * (each.payload_bytes + headers) / each.every_s for each in series)
 
 
-def _cpus(made: Sequence[tuple[Measured, Measurement]]) -> Iterable[Limit]:
+def _cpus(case: _Case) -> Iterable[Limit]:
     """Programs of the measurement that keep a CPU busy, of which each has one thread."""
-    transfers = [m.transfer for _, m in made if m.transfer is not None]
     for end, least, shares in (
-        ("sender", _FULL, [transfer.sender_cpu_percent.get("total", 0.0) for transfer in transfers]),
-        ("receiver", _FULL, [transfer.receiver_cpu_percent.get("total", 0.0) for transfer in transfers]),
-        ("emulator of the path", _FULL_EMULATOR, [100 * _emulator_cpus(m) for _, m in made]),
+        ("sender", _FULL, [transfer.sender_cpu_percent.get("total", 0.0) for transfer in case.transfers]),
+        ("receiver", _FULL, [transfer.receiver_cpu_percent.get("total", 0.0) for transfer in case.transfers]),
+        ("emulator of the path", _FULL_EMULATOR, [100 * _emulator_cpus(m) for _, m in case.made]),
     ):
         if shares and median(shares) >= 100 * least:
             yield Limit("cpu", f"the {end} keeps a CPU busy for {median(shares):.0f} % of the time")
@@ -434,40 +470,42 @@ def _emulator_cpus(measured: Measurement) -> float:
     return max(0.0, measured.busy_cpus - measured.foreign_cpus - ends / 100)
 
 
-def _busy_host(made: Sequence[tuple[Measured, Measurement]]) -> Iterable[Limit]:
+def _busy_host(case: _Case) -> Iterable[Limit]:
     """A host without a CPU to spare, where nothing else explains what was carried."""
-    busy = [m.busy_cpus for _, m in made if m.busy_cpus is not None]
+    busy = [m.busy_cpus for _, m in case.made if m.busy_cpus is not None]
     if busy and median(busy) >= _FULL * usable_cpus():
-        foreign = median([m.foreign_cpus or 0.0 for _, m in made])
+        foreign = median([m.foreign_cpus or 0.0 for _, m in case.made])
         text = f"{median(busy):.1f} of {usable_cpus()} CPUs of the host are busy"
         yield Limit("cpu", f"{text}, {foreign:.1f} with others' work")
 
 
-def _window(plan: Plan, load: Load, made: Sequence[tuple[Measured, Measurement]]) -> Limit | None:
+def _window(case: _Case) -> Limit | None:
+    load = case.load
     flights = [
         effective_window(8 * stream.received_bytes / stream.seconds, stream.mean_rtt_s)
-        for stream in _streams(made)
+        for stream in case.streams
         if stream.mean_rtt_s is not None
     ]
     if load.window_bytes is None or not flights:
         return None
-    granted = granted_bytes(plan, load.window_bytes)
+    granted = granted_bytes(case.plan, load.window_bytes)
     if median(flights) < _FULL * granted:
         return None
     text = f"a stream has {median(flights) / 1e3:.1f} kB under way, of {granted / 1e3:.1f} kB granted"
     return Limit("window", f"{text} ({load.window_bytes / 1e3:.1f} kB requested)")
 
 
-def _start(made: Sequence[tuple[Measured, Measurement]], ceiling: float | None, bound: float) -> Limit | None:
+def _start(case: _Case) -> Limit | None:
     """Transfers that fill the link as soon as they have got going, and are short compared with that. Not
     where losses leave less in the long run: longer ones carry less then."""
+    ceiling = case.ceiling_bps
     if ceiling is None or not math.isfinite(ceiling):
         return None
-    halves = [half for _, m in made if m.transfer is not None for half in _halves_bps(m.transfer)]
+    halves = [half for transfer in case.transfers for half in _halves_bps(transfer)]
     if not halves:
         return None
     first, second = (median([pair[side] for pair in halves]) for side in (0, 1))
-    if second < FULL_LINK * ceiling or first >= FULL_LINK * second or bound < second:
+    if second < FULL_LINK * ceiling or first >= FULL_LINK * second or case.bound_bps < second:
         return None
     text = f"the link is full in the second half of a transfer ({second / 1e6:.2f} Mbit/s)"
     return Limit("start", f"{text}, and not in the first ({first / 1e6:.2f}): longer transfers carry more")
@@ -500,47 +538,22 @@ def _round_s(seconds: float) -> float:
     return next((each for each in _TIMES_S if each >= seconds), _TIMES_S[-1])
 
 
-def _lost_share(load: Load, made: Sequence[tuple[Measured, Measurement]], path: PathPlan | None) -> float:
-    """Of the segments, what the path lost at random."""
-    if path is None:
-        return 0.0
-    streams = _streams(made)
-    segments = sum(stream.received_bytes for stream in streams) / _segment_bytes(path, load)
-    segments += sum(stream.retransmits or 0 for stream in streams)
-    return sum(_that_way(m, "lost", load) for _, m in made) / segments if segments else 0.0
-
-
-def _loss_bound_bps(load: Load, made: Sequence[tuple[Measured, Measurement]], path: PathPlan | None) -> float:
-    """What the losses at random that the path counted leave to a load; infinite where that is not known."""
-    rtts = [stream.mean_rtt_s for stream in _streams(made) if stream.mean_rtt_s is not None]
-    if path is None or not rtts:
-        return math.inf
-    return loss_bound_bps(load, _lost_share(load, made, path), median(rtts), _segment_bytes(path, load))
-
-
-def _losses(
-    load: Load,
-    made: Sequence[tuple[Measured, Measurement]],
-    path: PathPlan | None,
-    ceiling: float | None,
-) -> Iterable[Limit]:
+def _losses(case: _Case) -> Iterable[Limit]:
     """Whether losses at random, overflows, or both hold the streams back."""
-    streams = _streams(made)
-    resent = sum(stream.retransmits or 0 for stream in streams)
-    segment = 1448 if path is None else _segment_bytes(path, load)
-    segments = sum(stream.received_bytes for stream in streams) / segment
+    resent = sum(stream.retransmits or 0 for stream in case.streams)
+    segment = 1448 if case.path is None else _segment_bytes(case.path, case.load)
+    segments = sum(stream.received_bytes for stream in case.streams) / segment
     if not resent or not segments:
         return
     reported = f"{100 * resent / segments:.2g} % of the segments were sent again"
-    lost, dropped = (sum(_that_way(m, what, load) for _, m in made) for what in ("lost", "dropped"))
-    if path is None:
+    if case.path is None:
         yield Limit("loss", f"{reported}; where they were lost is not known")
         return
+    lost, dropped = case.counted("lost"), case.counted("dropped")
     if not lost + dropped:
         return
     reported += f"; the path lost {lost} packets at random and {dropped} in queues"
-    own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
-    bound = _loss_bound_bps(load, made, path)
+    own, bound, ceiling = case.own_bps, case.bound_bps, case.ceiling_bps
     by_loss = lost > 0 and (not dropped or bound < (math.inf if ceiling is None else ceiling))
     if by_loss:
         leaves = ""
@@ -551,15 +564,3 @@ def _losses(
         yield Limit("loss", reported + leaves)
     if dropped > _PART * (dropped + lost) and (not by_loss or bound > _MUCH_MORE * own):
         yield Limit("buffer", reported)
-
-
-def _that_way(measured: Measurement, what: str, load: Load) -> int:
-    """What was lost in the direction of a load; of both, in logs that do not say."""
-    total, forward = getattr(measured, what), getattr(measured, f"{what}_forward")
-    if forward is None:
-        return int(total)
-    return int(forward if load.forward else total - forward)
-
-
-def _streams(made: Sequence[tuple[Measured, Measurement]]) -> list[Stream]:
-    return [stream for _, m in made if m.transfer is not None for stream in m.transfer.streams]
