@@ -9,7 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from weirlab.reproductions.ai_fabric import tests
-from weirlab.reproductions.ai_fabric.transports import DATA, NSCC, TRANSPORTS, TRIMMED, packets, queues_of
+from weirlab.reproductions.ai_fabric.transports import (
+    DATA,
+    NSCC,
+    PACKET,
+    TRANSPORTS,
+    TRIMMED,
+    packets,
+    queues_of,
+)
 
 MODELS = {"M1": (2, 4096), "M2": (4, 7168), "M4": (8, 7168)}
 """Experts that a token goes to, and its values of 2 B."""
@@ -24,6 +32,7 @@ KV_SENDERS, EP_SENDERS = 4, 8
 """To one host."""
 _NOTHING: tests.Tree = {}
 _SPRAYED: tests.Tree = {**TRANSPORTS["RCCC"], "paths": {"rule": "oblivious", "values": 64}}
+_ANYWHERE: tests.Tree = {"pattern": {"kind": "uniform"}, "transport": _SPRAYED}
 
 
 _RANKS = 16
@@ -47,19 +56,16 @@ def pair_bytes(model: str, ranks: int) -> int:
 
 def _dispatch(model: str, ranks: int, **more: Any) -> tests.Tree:
     """Ranks spread over the leaves."""
-    return {
-        "from": [f"host-{4 * (i % 4) + i // 4}" for i in range(ranks)],
-        "source": {
-            "kind": "collective",
-            "operation": "all-to-all",
-            "algorithm": "direct",
-            "size": f"{pair_bytes(model, ranks) * ranks} B",
-            "iterations": DISPATCHES,
-            "packet": packets("1 B")["packet"],
-            **more,
-        },
-        "transport": _SPRAYED,
-    }
+    size = f"{pair_bytes(model, ranks) * ranks} B"
+    source = tests.collective("all-to-all", size, DISPATCHES, algorithm="direct", packet=PACKET, **more)
+    hosts = [f"host-{4 * (i % 4) + i // 4}" for i in range(ranks)]
+    return {"from": hosts, "source": source, "transport": _SPRAYED}
+
+
+def _transfers_at(load: str) -> tests.Tree:
+    """Transfers of 1 MB, as often as the load asks for."""
+    sizes = {"kind": "fixed", "size": "1 MB"}
+    return {"kind": "messages", "sizes": sizes, "load": load, "packet": PACKET}
 
 
 def _times(of: str) -> tests.Tree:
@@ -75,45 +81,25 @@ def _transfers() -> Iterator[tests.Trial]:
     times = _times("kv")
     for size, every in (("64 kB", "100 us"), ("1 MB", "1 ms"), ("16 MB", "8 ms")):
         for load in (0, 50, 75):
-            source = {**packets(size), "every": every}
-            others = {
-                "from": "host-8",
-                "to": "host-4",
-                "source": {"kind": "poisson", "load": f"{load} %", "frame_size": "1500 B"},
-            }
+            kv = tests.flow("host-0", "host-4", {**packets(size), "every": every}, transport=NSCC)
+            beside = {"kind": "poisson", "load": f"{load} %", "frame_size": "1500 B"}
             changes = {
                 **trimmed,
                 **{name: times[name] for name in ("measure.p50", "measure.p99")},
-                "traffic.kv": {"from": "host-0", "to": "host-4", "source": source, "transport": NSCC},
-                **({"traffic.others": others} if load else {}),
+                "traffic.kv": kv,
+                **({"traffic.others": tests.flow("host-8", "host-4", beside)} if load else {}),
                 "run.duration": "16 ms",
             }
             yield tests.Trial(
                 "I 5.2", f"{size}, background {load} %", tests.LEAVES, changes, quick=size != "16 MB"
             )
     for pairs in (1, 2, 4, 8):
-        entry = {
-            "from": f"host-[0-{pairs - 1}]",
-            "to": f"host-[8-{7 + pairs}]",
-            "pattern": {"kind": "pairs"},
-            "source": packets(f"{KV} B"),
-            "transport": _SPRAYED,
-        }
+        ends = f"host-[0-{pairs - 1}]", f"host-[8-{7 + pairs}]"
+        entry = tests.flow(*ends, packets(f"{KV} B"), pattern={"kind": "pairs"}, transport=_SPRAYED)
         yield tests.Trial("I 5.3", f"{pairs} pairs", tests.LEAVES, {**trimmed, **times, "traffic.kv": entry})
     for load in (50, 150, 200):
-        source = {
-            "kind": "messages",
-            "sizes": {"kind": "fixed", "size": "1 MB"},
-            "load": f"{load / 3:g} %",
-            "packet": packets("1 B")["packet"],
-        }
-        entry = {
-            "from": "host-[0-11]",
-            "to": "host-[12-15]",
-            "pattern": {"kind": "uniform"},
-            "source": source,
-            "transport": _SPRAYED,
-        }
+        source = _transfers_at(f"{load / 3:g} %")
+        entry = tests.flow("host-[0-11]", "host-[12-15]", source, **_ANYWHERE)
         changes = {
             **trimmed,
             "traffic.kv": entry,
@@ -142,21 +128,10 @@ def _experts() -> Iterator[tests.Trial]:
         yield tests.Trial("I 7.3", f"{ranks} ranks", tests.LEAVES, {**trimmed, **measures, **entry})
     ep: tests.Tree = {"traffic.ep": _dispatch("M1", 16, compute="500 us"), **measures}
     for load in (50, 75):
-        source = {
-            "kind": "messages",
-            "sizes": {"kind": "fixed", "size": "1 MB"},
-            "load": f"{load} %",
-            "packet": packets("1 B")["packet"],
-        }
         kv: tests.Tree = {
-            "traffic.kv": {
-                "from": "host-*",
-                "to": "host-*",
-                "pattern": {"kind": "uniform"},
-                "source": source,
-                "transport": _SPRAYED,
-                "stop": "6 ms",
-            },
+            "traffic.kv": tests.flow(
+                "host-*", "host-*", _transfers_at(f"{load} %"), **_ANYWHERE, stop="6 ms"
+            ),
             "measure.kv": {"kind": "message-time", "of": "kv"},
         }
         for word, more in {"together": ep, "alone": _NOTHING}.items():
@@ -180,18 +155,16 @@ def _modes() -> Iterator[tests.Trial]:
         ("normal", packets(f"{pair} B"), "1 us"),
         ("low latency", token, f"{TOKENS_A_PAIR - 0.5} ns"),
     ):
-        entry = {"from": "host-*", "to": "host-*", "pattern": everyone, "source": source, "stop": stop}
-        yield tests.Trial(
-            "I 7.2", mode, tests.LEAVES, {**measures, "traffic.ep": {**entry, "transport": _SPRAYED}}
-        )
+        entry = tests.flow("host-*", "host-*", source, pattern=everyone, stop=stop, transport=_SPRAYED)
+        yield tests.Trial("I 7.2", mode, tests.LEAVES, {**measures, "traffic.ep": entry})
     for mode, popularity in POPULARITY.items():
         entries = {
-            f"traffic.to-{rank}": {
-                "from": [f"host-{other}" for other in range(_RANKS) if other != rank],
-                "to": f"host-{rank}",
-                "source": packets(f"{round(pair * share)} B"),
-                "transport": _SPRAYED,
-            }
+            f"traffic.to-{rank}": tests.flow(
+                [f"host-{other}" for other in range(_RANKS) if other != rank],
+                f"host-{rank}",
+                packets(f"{round(pair * share)} B"),
+                transport=_SPRAYED,
+            )
             for rank, share in enumerate(popularity)
         }
         yield tests.Trial("I 7.2", mode, tests.LEAVES, {**measures, **entries})
@@ -202,15 +175,10 @@ def _congestion() -> Iterator[tests.Trial]:
     for senders in (2, 4, 8, 16):
         for mark in (100, 500, 1000):
             marking = {"k_min": f"{mark} kB", "k_max": f"{mark} kB"}
-            entry = {
-                "from": f"host-[0-{senders - 1}]",
-                "to": "host-64",
-                "source": packets(f"{KV} B"),
-                "transport": TRANSPORTS["DCQCN"],
-            }
+            kv, dcqcn = packets(f"{KV} B"), TRANSPORTS["DCQCN"]
             changes = {
                 "queues.all": queues_of({**DATA, "limit": "100 MB", "marking": marking}),
-                "traffic.kv": entry,
+                "traffic.kv": tests.flow(f"host-[0-{senders - 1}]", "host-64", kv, transport=dcqcn),
                 "run.duration": "20 ms",
                 "measure.marked": {"kind": "marks", "of": "switch-0->host-64", "take": "share"},
                 "measure.queue": {"kind": "max-queue", "of": "switch-0->host-64"},
@@ -227,13 +195,13 @@ def _congestion() -> Iterator[tests.Trial]:
                     "ingress": {"kv": {"classes": [0], "alpha": 0.125, "lossless": {}}},
                 },
                 **{
-                    f"traffic.kv-{i}": {
-                        "from": f"host-{i}",
-                        "to": "host-64",
-                        "start": f"{float(window.split()[0]) * i / senders:g} ms",
-                        "source": packets(f"{KV // 2} B"),
-                        "transport": {**TRANSPORTS["RCCC"], "credit": None},
-                    }
+                    f"traffic.kv-{i}": tests.flow(
+                        f"host-{i}",
+                        "host-64",
+                        packets(f"{KV // 2} B"),
+                        start=f"{float(window.split()[0]) * i / senders:g} ms",
+                        transport={**TRANSPORTS["RCCC"], "credit": None},
+                    )
                     for i in range(senders)
                 },
                 "run.duration": "20 ms",
@@ -247,15 +215,11 @@ def _congestion() -> Iterator[tests.Trial]:
     yield from _circles()
     for what, sizes in (("KV", (8_000_000,)), ("EP", (400_000,)), ("both", (8_000_000, 400_000))):
         for name, balancing in tests.BALANCING.items():
-            entries = {
-                f"traffic.of-{size}": {
-                    "from": "host-*",
-                    "pattern": {"kind": "permutation", "shift": 4 if size > 1_000_000 else 5},
-                    "source": {**packets(f"{size} B"), "balancing": balancing},
-                    "transport": NSCC,
-                }
-                for size in sizes
-            }
+            entries = {}
+            for size in sizes:
+                source = {**packets(f"{size} B"), "balancing": balancing}
+                shift = 4 if size > 1_000_000 else 5
+                entries[f"traffic.of-{size}"] = tests.shifted(source, shift, transport=NSCC)
             changes = {"queues.all": queues_of({**DATA, "limit": "4 MB"}), **entries, **tests.BALANCED}
             yield tests.Trial("I 9.3", f"{what}, {name}", tests.LEAVES, changes)
 
@@ -282,19 +246,12 @@ def _mixed() -> Iterator[tests.Trial]:
             }
             for what, start in zip(order, ("0 s", "2 ms"), strict=True):
                 first, end, size = entries[what]
-                changes[f"measure.{what}"] = {
-                    "kind": "delivered-rate",
-                    "of": f"{what}-*",
-                    "window": "8 ms .. 12 ms",
-                }
+                rate = {"kind": "delivered-rate", "of": f"{what}-*", "window": "8 ms .. 12 ms"}
+                changes[f"measure.{what}"] = rate
                 for host in range(first, end):
-                    changes[f"traffic.{what}-{host}"] = {
-                        "from": f"host-{host}",
-                        "to": "host-64",
-                        "start": start,
-                        "source": packets(f"{size} MB"),
-                        "transport": transport,
-                    }
+                    changes[f"traffic.{what}-{host}"] = tests.flow(
+                        f"host-{host}", "host-64", packets(f"{size} MB"), start=start, transport=transport
+                    )
             yield tests.Trial("I 8.3", f"{order[0]} first, {name}", tests.STAR, changes)
 
 
@@ -323,7 +280,7 @@ def _circles() -> Iterator[tests.Trial]:
     changes = {
         **tests.LOSSLESS,
         **measures,
-        "traffic.kv": {"from": "host-*", "pattern": {"kind": "permutation", "shift": 4}, "source": raw},
+        "traffic.kv": tests.shifted(raw),
         "run.duration": "2 ms",
         "record.rates": {"flow": "*", "every": "20 us"},
         "measure.delivered": {"kind": "delivered-rate", "of": "*", "window": "1 ms .. 2 ms"},

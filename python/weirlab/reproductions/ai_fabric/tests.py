@@ -88,6 +88,21 @@ BALANCED: Tree = {
 }
 
 
+def flow(senders: str | list[str], receivers: str, source: Tree, **more: Any) -> Tree:
+    """An entry of traffic from some hosts to others."""
+    return {"from": senders, "to": receivers, "source": source, **more}
+
+
+def constant(size: str) -> Tree:
+    """Frames of one size at the line rate."""
+    return {"kind": "constant", "load": "100 %", "frame_size": size}
+
+
+def shifted(source: Tree, shift: int = 4, **more: Any) -> Tree:
+    """An entry of traffic from each host to that so many places after it, at another leaf."""
+    return {"from": "host-*", "pattern": {"kind": "permutation", "shift": shift}, "source": source, **more}
+
+
 def at_once(size: str, balancing: str = "ECMP") -> Tree:
     """A message of each sender at the start."""
     return {
@@ -102,15 +117,11 @@ def at_once(size: str, balancing: str = "ECMP") -> Tree:
 def _frames() -> Iterator[Trial]:
     """5.1, 5.2, 5.3: throughput, latency, bursts."""
     for size in ("64 B", "256 B", "1024 B", "4096 B"):
-        for way, ends in (("one way", ["host-[0-7]"]), ("both ways", ["host-[0-7]", "host-[8-15]"])):
+        there, back = ("host-[0-7]", "host-[8-15]"), ("host-[8-15]", "host-[0-7]")
+        for way, ends in (("one way", [there]), ("both ways", [there, back])):
             streams = {
-                f"traffic.flow-{i}": {
-                    "from": senders,
-                    "to": {"host-[0-7]": "host-[8-15]", "host-[8-15]": "host-[0-7]"}[senders],
-                    "pattern": {"kind": "pairs"},
-                    "source": {"kind": "constant", "load": "100 %", "frame_size": size},
-                }
-                for i, senders in enumerate(ends)
+                f"traffic.flow-{i}": flow(*some, constant(size), pattern={"kind": "pairs"})
+                for i, some in enumerate(ends)
             }
             measures = {
                 "measure.loss": {"kind": "loss-ratio", "of": "*"},
@@ -118,13 +129,9 @@ def _frames() -> Iterator[Trial]:
             }
             yield Trial("5.1", f"{size}, {way}", STAR, {**streams, **measures, "run.duration": "0.2 ms"})
     for share in ("1 %", "90 %"):
-        changes = {
-            "traffic.flow": {
-                "from": "host-[0-7]",
-                "to": "host-[8-15]",
-                "pattern": {"kind": "uniform"},
-                "source": {"kind": "poisson", "load": share, "frame_size": "1024 B"},
-            },
+        source = {"kind": "poisson", "load": share, "frame_size": "1024 B"}
+        changes: Tree = {
+            "traffic.flow": flow("host-[0-7]", "host-[8-15]", source, pattern={"kind": "uniform"}),
             "record.delays": {"delays": "flow"},
             "measure.mean": {"kind": "mean-delay", "of": "flow"},
             **{
@@ -138,29 +145,18 @@ def _frames() -> Iterator[Trial]:
         # Of n bursts of b frames (n - 1) b wait.
         most = LIMIT // FRAME // (senders - 1)
         for frames, word in ((most, "what fits"), (round(1.02 * most) + 1, "2 % more")):
+            packet = {"payload": f"{FRAME - 48} B", "headers": "48 B"}
+            burst = {**at_once(f"{frames * (FRAME - 48)} B"), "packet": packet}
             changes = {
-                "traffic.burst": {
-                    "from": f"host-[0-{senders - 1}]",
-                    "to": "host-64",
-                    "source": {
-                        **at_once(f"{frames * (FRAME - 48)} B"),
-                        "packet": {"payload": f"{FRAME - 48} B", "headers": "48 B"},
-                    },
-                },
+                "traffic.burst": flow(f"host-[0-{senders - 1}]", "host-64", burst),
                 "measure.drops": {"kind": "drops", "of": "switch-0->*"},
                 "run.duration": "20 ms",
             }
             yield Trial("5.3", f"{senders}:1, {word}", STAR, changes)
 
 
-WATCHDOG = {
-    "buffers.all.watchdog": {
-        "poll": "20 us",
-        "detection": "100 us",
-        "restoration": "100 us",
-        "action": "drop",
-    }
-}
+_POLLED = {"poll": "20 us", "detection": "100 us", "restoration": "100 us", "action": "drop"}
+WATCHDOG = {"buffers.all.watchdog": _POLLED}
 
 
 def _signals() -> Iterator[Trial]:
@@ -171,11 +167,7 @@ def _signals() -> Iterator[Trial]:
                 "marking": {"at": "switch-0->*", "k_min": mark, "k_max": mark},
                 "reaction_point": {"at": "@hosts", "min_rate": "100 Gbit/s"},
             },
-            "traffic.load": {
-                "from": "host-[0-1]",
-                "to": "host-64",
-                "source": {"kind": "constant", "load": "100 %", "frame_size": "1000 B"},
-            },
+            "traffic.load": flow("host-[0-1]", "host-64", constant("1000 B")),
             "run.duration": "0.3 ms",
             "measure.marked": {"kind": "marks", "of": "switch-0->host-64", "take": "share"},
         }
@@ -183,11 +175,7 @@ def _signals() -> Iterator[Trial]:
     for senders in (2, 4, 8, 16, 32, 64):
         changes = {
             **LOSSLESS,
-            "traffic.load": {
-                "from": f"host-[0-{senders - 1}]",
-                "to": "host-64",
-                "source": {"kind": "constant", "load": "100 %", "frame_size": "1024 B"},
-            },
+            "traffic.load": flow(f"host-[0-{senders - 1}]", "host-64", constant("1024 B")),
             "measure.utilisation": {"kind": "utilisation", "of": "switch-0->host-64"},
             "measure.drops": {"kind": "drops", "of": "switch-0->*"},
             "measure.held": {"kind": "pause-fraction", "of": f"host-[0-{senders - 1}]->*"},
@@ -200,15 +188,12 @@ def _signals() -> Iterator[Trial]:
         more = {"measure.dropped": {"kind": "drops", "of": "ring-*->*"}}
         yield Trial("7.4", f"ring of four, {name}", "pfc-deadlock", {**guard, **more})
     for flows in (4, 8, 16):
-        stream = {
-            "to": "host-64",
-            "source": {"kind": "constant", "load": "100 %", "frame_size": "1048 B"},
-        }
+        late, stream = f"host-[{flows}-{2 * flows - 1}]", constant("1048 B")
         marking = {"at": "switch-0->*", "k_min": "100 kB", "k_max": "400 kB", "p_max": "20 %"}
         changes = {
             "control.dcqcn": {"marking": marking, "reaction_point": {"at": "@hosts"}},
-            "traffic.early": {"from": f"host-[0-{flows - 1}]", **stream},
-            "traffic.late": {"from": f"host-[{flows}-{2 * flows - 1}]", "start": "10 ms", **stream},
+            "traffic.early": flow(f"host-[0-{flows - 1}]", "host-64", stream),
+            "traffic.late": flow(late, "host-64", stream, start="10 ms"),
             "run.duration": "40 ms",
             "record.rates": {"flow": "*", "by": "flow", "every": "1 ms"},
             "measure.jain": {"kind": "jain-fairness", "of": "*", "window": "30 ms .. 40 ms"},
@@ -227,39 +212,23 @@ def _signals() -> Iterator[Trial]:
 def _links() -> Iterator[Trial]:
     """8.1 to 8.4: how evenly parallel links are loaded."""
     for queue_pairs in (1, 4, 8, 16, 32):
-        entries = {
-            f"traffic.pair-{i}": {
-                "from": "host-*",
-                "pattern": {"kind": "permutation", "shift": 4},
-                "source": at_once(f"{8_000_000 // queue_pairs} B"),
-                "transport": TCP,
-            }
-            for i in range(queue_pairs)
-        }
+        entry = shifted(at_once(f"{8_000_000 // queue_pairs} B"), transport=TCP)
+        entries = {f"traffic.pair-{i}": entry for i in range(queue_pairs)}
         yield Trial("8.1", f"{queue_pairs} queue pairs", LEAVES, {**entries, **BALANCED})
     for id_, balancing in (("8.2", "flowlets"), ("8.3", "spraying")):
-        entry = {
-            "from": "host-*",
-            "pattern": {"kind": "permutation", "shift": 4},
-            "source": at_once("8 MB", balancing),
-            "transport": TCP,
-        }
+        entry = shifted(at_once("8 MB", balancing), transport=TCP)
         yield Trial(id_, balancing, LEAVES, {"traffic.all": entry, **BALANCED})
 
 
-def _job(operation: str, size: str, balancing: str, **more: Any) -> Tree:
-    return {
-        "from": "host-*",
-        "source": {
-            "kind": "collective",
-            "operation": operation,
-            "size": size,
-            "iterations": 5,
-            "balancing": BALANCING[balancing],
-            **more,
-        },
-        "transport": TCP,
-    }
+def collective(operation: str, size: str, iterations: int, **more: Any) -> Tree:
+    """Operations of ranks, one after the other."""
+    source = {"kind": "collective", "operation": operation, "size": size, "iterations": iterations}
+    return {**source, **more}
+
+
+def _job(operation: str, size: str, balancing: str, iterations: int = 5, **more: Any) -> Tree:
+    source = collective(operation, size, iterations, balancing=BALANCING[balancing], **more)
+    return {"from": "host-*", "source": source, "transport": TCP}
 
 
 JOB = {
@@ -275,11 +244,7 @@ def _jobs() -> Iterator[Trial]:
         for size in ("1 MB", "8 MB", "64 MB"):
             for balancing in BALANCING:
                 entry = {"traffic.job": _job(operation, size, balancing), "run.duration": "200 ms"}
-                changes = {
-                    **entry,
-                    **JOB,
-                    "measure.jfi": {"kind": "link-imbalance", "of": UP, "take": "jain"},
-                }
+                changes = {**entry, **JOB, "measure.jfi": BALANCED["measure.jfi"]}
                 yield Trial(id_, f"{size}, {balancing}", LEAVES, changes, quick=size != "64 MB")
     for side in (4, 8, 16):
         # So many leaves, spines, and hosts at each leaf; parts of 62.5 kB as in 9.1 with 1 MB.
@@ -292,52 +257,29 @@ def _jobs() -> Iterator[Trial]:
         }
         yield Trial("11.1", f"{side * side} ranks", LEAVES, scaled, quick=side < 16)
     for compute in ("0.1 ms", "1 ms", "5 ms"):
-        entry = {
-            "traffic.job": _job("all-reduce", "16 MB", "ECMP", compute=compute),
-            "run.duration": "100 ms",
-        }
+        job = _job("all-reduce", "16 MB", "ECMP", compute=compute)
+        entry = {"traffic.job": job, "run.duration": "100 ms"}
         yield Trial("10.1", f"computes {compute}", LEAVES, {**entry, **JOB})
+    first = [f"host-{4 * leaf + i}" for leaf in range(4) for i in (0, 1)]
+    job = _job("all-reduce", "16 MB", "ECMP")
+    alone: Tree = {"traffic.job": {**job, "from": first}}
     for shared in (0, 25, 50, 75):
         # The first job has hosts 0, 1 of each leaf; the second as many of its hosts as share is asked for.
-        first = [f"host-{4 * leaf + i}" for leaf in range(4) for i in (0, 1)]
         count = round(shared / 100 * len(first))
         others = [f"host-{4 * leaf + i}" for leaf in range(4) for i in (2, 3)]
         second = first[:count] + others[count:]
-        job = _job("all-reduce", "16 MB", "ECMP")
-        changes = {
-            "traffic.job": {**job, "from": first},
-            "traffic.other": {**job, "from": second},
-            "run.duration": "100 ms",
-            **JOB,
-        }
+        changes = {**alone, "traffic.other": {**job, "from": second}, "run.duration": "100 ms", **JOB}
         yield Trial("10.3", f"{shared} % of the hosts shared", LEAVES, changes)
-    alone = {
-        "traffic.job": {
-            **_job("all-reduce", "16 MB", "ECMP"),
-            "from": [f"host-{4 * leaf + i}" for leaf in range(4) for i in (0, 1)],
-        }
-    }
     yield Trial("10.3", "alone", LEAVES, {**alone, "run.duration": "100 ms", **JOB})
+    cut = {"kind": "link-down", "at": "level1-0->level2-0", "when": "5 ms"}
+    lost = {"kind": "drops", "of": "*->*"}
     for balancing in BALANCING:
+        entry = {"traffic.job": _job("all-reduce", "16 MB", balancing, iterations=8)}
+        steady: Tree = {"run.duration": "200 ms", **JOB}
         for after in ("50 us", "5 ms"):
-            changes = {
-                "traffic.job": _job("all-reduce", "16 MB", balancing, iterations=8),
-                "events.cut": {
-                    "kind": "link-down",
-                    "at": "level1-0->level2-0",
-                    "when": "5 ms",
-                    "reroute": after,
-                },
-                "run.duration": "200 ms",
-                **JOB,
-                "measure.lost": {"kind": "drops", "of": "*->*"},
-            }
+            changes = {**entry, "events.cut": {**cut, "reroute": after}, **steady, "measure.lost": lost}
             yield Trial("11.2", f"{balancing}, known after {after}", LEAVES, changes)
-        steady = {
-            "traffic.job": _job("all-reduce", "16 MB", balancing, iterations=8),
-            "run.duration": "200 ms",
-        }
-        yield Trial("11.3", f"{balancing}, no failure", LEAVES, {**steady, **JOB})
+        yield Trial("11.3", f"{balancing}, no failure", LEAVES, {**entry, **steady})
 
 
 def _canaries() -> Iterator[Trial]:
@@ -363,25 +305,23 @@ def _canaries() -> Iterator[Trial]:
         f"traffic.{name}": {**_loop(ring, operation, size, iterations), "start": start}
         for name, (operation, size, iterations, start) in canaries.items()
     }
+
+    def greedy(senders: str | list[str], receivers: str) -> Tree:
+        return flow(senders, receivers, {"kind": "bulk"}, transport=TCP)
+
     congestors: Mapping[str, Tree] = {
         "all-to-all": {"traffic.all-to-all": _loop(rest[:4], "all-to-all", f"{4 * 4096} B", 2000)},
-        "two-sided incast": {"traffic.incast": {"from": rest[5:7], "to": rest[4], **_GREEDY}},
-        "put incast": {"traffic.put": {"from": rest[8:10], "to": rest[7], **_GREEDY}},
-        "get broadcast": {
-            f"traffic.get-{host}": {"from": rest[10], "to": host, **_GREEDY} for host in rest[11:]
-        },
+        "two-sided incast": {"traffic.incast": greedy(rest[5:7], rest[4])},
+        "put incast": {"traffic.put": greedy(rest[8:10], rest[7])},
+        "get broadcast": {f"traffic.get-{host}": greedy(rest[10], host) for host in rest[11:]},
     }
     four = {name: entry for entries in congestors.values() for name, entry in entries.items()}
     for condition, more in {"alone": {}, **congestors, "all four": four}.items():
         yield Trial("GPCNeT", condition, LEAVES, {**alone, **measures, **more, "run.duration": "20 ms"})
 
 
-_GREEDY: Tree = {"source": {"kind": "bulk"}, "transport": TCP}
-
-
 def _loop(ranks: Sequence[str], operation: str, size: str, iterations: int) -> Tree:
-    source = {"kind": "collective", "operation": operation, "size": size, "iterations": iterations}
-    return {"from": list(ranks), "source": source, "transport": TCP}
+    return {"from": list(ranks), "source": collective(operation, size, iterations), "transport": TCP}
 
 
 TRIALS: tuple[Trial, ...] = (*_frames(), *_signals(), *_links(), *_jobs(), *_canaries())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from weirlab.reproductions.ai_fabric import tests
 
@@ -15,6 +14,7 @@ DUMPED = 2_000_000
 """Message of each sender of an incast [B]."""
 TIMEOUT_US = 500
 """Of senders, where packets are dropped."""
+PACKET = {"payload": f"{PAYLOAD} B", "headers": f"{FRAME - PAYLOAD} B"}
 _RDMA: tests.Tree = {"kind": "rdma", "recovery": "selective", "answers": {"class": 6, "every": "16 KiB"}}
 NSCC: tests.Tree = {**_RDMA, "congestion_control": {"kind": "nscc"}}
 TRANSPORTS: Mapping[str, tests.Tree] = {
@@ -56,25 +56,20 @@ def queues_of(data: tests.Tree) -> tests.Tree:
 
 def packets(size: str) -> tests.Tree:
     """One message of each sender at the start, in packets."""
-    cut = {"payload": f"{PAYLOAD} B", "headers": f"{FRAME - PAYLOAD} B"}
-    return {**tests.at_once(size), "packet": cut}
+    return {**tests.at_once(size), "packet": PACKET}
 
 
 def _spraying() -> Iterator[tests.Trial]:
-    entry: dict[str, Any] = {"from": "host-*", "pattern": {"kind": "permutation", "shift": 4}}
     plain = {"queues.all": queues_of({**DATA, "limit": "4 MB"})}
+    entries = {}
     for values in (1, 4, 8, 16, 32):
         paths = {"rule": "oblivious", "values": values}
         transport = NSCC if values == 1 else {**NSCC, "paths": paths}
-        traffic = {**entry, "source": packets("8 MB"), "transport": transport}
-        yield tests.Trial(
-            "6.3", f"{values} paths", tests.LEAVES, {**plain, "traffic.all": traffic, **tests.BALANCED}
-        )
+        entries[f"{values} paths"] = tests.shifted(packets("8 MB"), transport=transport)
     source = {**packets("8 MB"), "balancing": {"kind": "round-robin"}}
-    sprayed = {**entry, "source": source, "transport": NSCC}
-    yield tests.Trial(
-        "6.3", "switches spray", tests.LEAVES, {**plain, "traffic.all": sprayed, **tests.BALANCED}
-    )
+    entries["switches spray"] = tests.shifted(source, transport=NSCC)
+    for name, entry in entries.items():
+        yield tests.Trial("6.3", name, tests.LEAVES, {**plain, "traffic.all": entry, **tests.BALANCED})
 
 
 def _incast() -> Iterator[tests.Trial]:
@@ -82,43 +77,26 @@ def _incast() -> Iterator[tests.Trial]:
         "measure.last": {"kind": "message-time", "of": "*", "at": "100 %"},
         "measure.first": {"kind": "message-time", "of": "*", "at": "0.01 %"},
         "measure.queue": {"kind": "max-queue", "of": "switch-0->host-64"},
+        "run.duration": "40 ms",
     }
+    source = packets(f"{DUMPED} B")
     for senders in (2, 4, 8, 16, 32, 64):
         for name, transport in TRANSPORTS.items():
             if name == "DCQCN" and senders * CUT >= FRAME:
                 continue  # Headers alone fill the link, and no mark comes through that would slow it down.
-            traffic = {
-                "from": f"host-[0-{senders - 1}]",
-                "to": "host-64",
-                "source": packets(f"{DUMPED} B"),
-                "transport": transport,
-            }
-            changes = {
-                "queues.all": queues_of(TRIMMED),
-                "traffic.all": traffic,
-                **measures,
-                "run.duration": "40 ms",
-            }
+            dumped = tests.flow(f"host-[0-{senders - 1}]", "host-64", source, transport=transport)
+            changes = {"queues.all": queues_of(TRIMMED), "traffic.all": dumped, **measures}
             yield tests.Trial("6.4", f"{senders}:1, {name}", tests.STAR, changes)
     for name, data in (("payloads are trimmed", TRIMMED), ("packets are dropped", DATA)):
-        traffic = {
-            "from": "host-[0-1]",
-            "to": "host-64",
-            "source": packets(f"{DUMPED} B"),
-            "transport": {
-                **_RDMA,
-                "congestion_control": {"kind": "line-rate"},
-                "timeout": f"{TIMEOUT_US} us",
-            },
-        }
-        queues = queues_of({**data, "limit": "100 kB"})
-        changes = {"queues.all": queues, "traffic.all": traffic, **measures, "run.duration": "40 ms"}
+        late = {**_RDMA, "congestion_control": {"kind": "line-rate"}, "timeout": f"{TIMEOUT_US} us"}
+        dumped = tests.flow("host-[0-1]", "host-64", source, transport=late)
+        changes = {"queues.all": queues_of({**data, "limit": "100 kB"}), "traffic.all": dumped, **measures}
         yield tests.Trial("6.5", f"2:1, {name}", tests.STAR, changes)
 
 
 def _blocking() -> Iterator[tests.Trial]:
     """6.5: what flow control under an incast costs others."""
-    load: tests.Tree = {"source": {"kind": "constant", "load": "100 %", "frame_size": "1024 B"}}
+    load = tests.constant("1024 B")
     marking = {"at": "switch-*->*", "k_min": "100 kB", "k_max": "400 kB", "p_max": "20 %"}
     dcqcn: tests.Tree = {"control.dcqcn": {"marking": marking, "reaction_point": {"at": "@hosts"}}}
     nothing: tests.Tree = {}
@@ -126,8 +104,8 @@ def _blocking() -> Iterator[tests.Trial]:
     for name, way in ways.items():
         changes = {
             **way,
-            "traffic.incast": {"from": "host-[0-31]", "to": "host-33", **load},
-            "traffic.other": {"from": "host-32", "to": "host-34", **load},
+            "traffic.incast": tests.flow("host-[0-31]", "host-33", load),
+            "traffic.other": tests.flow("host-32", "host-34", load),
             "record.rates": {"flow": "*", "by": "flow", "every": "100 us"},
             "measure.incast": {"kind": "delivered-rate", "of": "incast", "window": "2 ms .. 4 ms"},
             "measure.others": {"kind": "delivered-rate", "of": "other", "window": "2 ms .. 4 ms"},
@@ -141,23 +119,11 @@ def _blocking() -> Iterator[tests.Trial]:
 def _collectives() -> Iterator[tests.Trial]:
     for operation in ("all-reduce", "all-gather", "all-to-all"):
         for name in ("NSCC", "RCCC"):
-            entry = {
-                "from": "host-*",
-                "source": {
-                    "kind": "collective",
-                    "operation": operation,
-                    "size": "16 MB",
-                    "iterations": 3,
-                    "packet": {"payload": f"{PAYLOAD} B", "headers": f"{FRAME - PAYLOAD} B"},
-                },
-                "transport": {**TRANSPORTS[name], "paths": {"rule": "oblivious", "values": 64}},
-            }
-            changes = {
-                "queues.all": queues_of(TRIMMED),
-                "traffic.job": entry,
-                "run.duration": "100 ms",
-                **tests.JOB,
-            }
+            source = tests.collective(operation, "16 MB", 3, packet=PACKET)
+            sprayed = {**TRANSPORTS[name], "paths": {"rule": "oblivious", "values": 64}}
+            entry = {"from": "host-*", "source": source, "transport": sprayed}
+            more = {"traffic.job": entry, "run.duration": "100 ms", **tests.JOB}
+            changes = {"queues.all": queues_of(TRIMMED), **more}
             yield tests.Trial("6.6", f"{operation}, {name}", tests.LEAVES, changes)
 
 
