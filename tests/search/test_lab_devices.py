@@ -10,7 +10,6 @@ import pytest
 from weirlab.searches.lab_devices import (
     Collapse,
     Collections,
-    Drifting,
     FlowTable,
     Governor,
     Outages,
@@ -23,7 +22,7 @@ from weirlab.searches.lab_devices import (
 )
 from weirlab.searches.lab_state import Adaptive, Hysteresis, Leak, Recovering, TokenBucket
 from weirlab.testbed.base import TrialSpec
-from weirlab.testbed.devices import Device, Offer, WarmUp
+from weirlab.testbed.devices import Device, Drifting, Offer, WarmUp
 from weirlab.testbed.sim import DeviceTestbed
 
 
@@ -134,7 +133,7 @@ def test_a_timer_takes_its_share_of_the_time() -> None:
 
 
 @pytest.mark.parametrize("excess", [-0.15, 0.15])
-@pytest.mark.parametrize("load_fps", [8.2e6, 9.5e6, 10.4e6, 11.2e6])
+@pytest.mark.parametrize("load_fps", [8.2e6, 9.5e6, 10e6, 10.4e6, 11.2e6])
 def test_a_drifting_device_loses_the_integral_of_what_is_above_its_capacity(
     excess: float, load_fps: float
 ) -> None:
@@ -145,9 +144,10 @@ def test_a_drifting_device_loses_the_integral_of_what_is_above_its_capacity(
     assert lost(Drifting(excess=excess), load_fps) == pytest.approx(expected, rel=1e-4, abs=5)
 
 
-def test_a_device_that_warms_up_is_the_one_of_the_scenarios() -> None:
-    for load_fps in (8.6e6, 9.5e6, 11e6):
-        assert lost(Drifting(excess=-0.15), load_fps) == lost(WarmUp(deficit=0.15), load_fps)
+def test_a_device_that_warms_up_drifts_from_below() -> None:
+    for load_fps in (8.6e6, 9.5e6, 10e6, 11e6):
+        assert lost(WarmUp(deficit=0.15), load_fps) == lost(Drifting(excess=-0.15), load_fps)
+    assert lost(WarmUp(deficit=0.0), 9e6) == 0, "a warm device loses nothing below its capacity"
 
 
 # ---- devices that carry something over from trial to trial

@@ -229,49 +229,6 @@ class Timer:
         return float(jobs * self.job_s + min(left_s, self.job_s))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Drifting:
-    """A knee whose capacity is (1 + excess x exp(-t / time_constant_s)) times the final one at time t: it
-    warms up where the excess lies below 0, and is throttled where it lies above. It also differs from trial
-    to trial by ``trial_spread``. Lost is the integral of what is offered above the capacity of the moment.
-
-    Those of the laboratory are drawn for each seed, uniformly in the logarithm:
-
-    - `warm-up`: excess -3 to -40 %, time constant 3 to 150 s;
-    - `warm-noisy`: the same, and 0.3 % from trial to trial;
-    - `throttling`: excess 3 to 20 %, time constant 10 to 150 s.
-    """
-
-    capacity_fps: float = 10e6
-    excess: float = -0.15
-    time_constant_s: float = 8.0
-    trial_spread: float = 0.0
-
-    def received_frames(self, offer: devices.Offer) -> int:
-        """Frames of the offer that come out."""
-        capacity_fps = self.capacity_fps * (
-            1.0 + self.trial_spread * offer.chance_of_trial().standard_normal()
-        )
-        return offer.frames - min(offer.frames, math.ceil(self._lost(offer, capacity_fps) - 0.5))
-
-    def _lost(self, offer: devices.Offer, capacity_fps: float) -> float:
-        tau_s = self.time_constant_s
-        begin_s, end_s = offer.elapsed_s, offer.elapsed_s + offer.duration_s
-        above = offer.load_fps / capacity_fps - 1.0
-        if above * self.excess > 0.0:
-            # The capacity passes the load at this time.
-            passing_s = tau_s * math.log(self.excess / above)
-            begin_s, end_s = (
-                (begin_s, min(end_s, passing_s)) if self.excess < 0.0 else (max(begin_s, passing_s), end_s)
-            )
-        elif above <= 0.0:
-            return 0.0
-        if end_s <= begin_s:
-            return 0.0
-        moved_s = tau_s * self.excess * (math.exp(-begin_s / tau_s) - math.exp(-end_s / tau_s))
-        return (offer.load_fps - capacity_fps) * (end_s - begin_s) - capacity_fps * moved_s
-
-
 Draw = Callable[[random.Random], float]
 """A value that differs from search to search."""
 Family = Callable[[random.Random], devices.Device]
@@ -300,6 +257,11 @@ def between(low: float, high: float) -> Draw:
 CAPACITY = around(10e6)
 
 
+def with_capacity(device: Callable[..., devices.Device], **fields: Draw | float) -> Family:
+    """The same of devices whose capacity differs from search to search."""
+    return family(device, capacity_fps=CAPACITY, **fields)
+
+
 def _queues(chance: random.Random) -> devices.Device:
     shares = [around(share)(chance) for share in (0.28, 0.26, 0.24, 0.22)]
     return UnevenQueues(capacity_fps=CAPACITY(chance), shares=tuple(s / sum(shares) for s in shares))
@@ -307,9 +269,8 @@ def _queues(chance: random.Random) -> devices.Device:
 
 def _warming(trial_spread: float) -> Family:
     excess, time_constant_s = between(0.03, 0.4), between(3.0, 150.0)
-    return family(
-        Drifting,
-        capacity_fps=CAPACITY,
+    return with_capacity(
+        devices.Drifting,
         excess=lambda chance: -excess(chance),
         time_constant_s=time_constant_s,
         trial_spread=trial_spread,
@@ -317,35 +278,35 @@ def _warming(trial_spread: float) -> Family:
 
 
 DEVICES: Mapping[str, devices.Device | Family] = {
-    "knee": family(devices.Knee, capacity_fps=CAPACITY, trial_spread=0.0005),
+    "knee": with_capacity(devices.Knee, trial_spread=0.0005),
     "ip4": devices.Ip4Published(),
     "vhost": devices.VhostPublished(),
-    "regime": family(devices.RegimeSwitch, capacity_fps=CAPACITY, deficit=around(0.05, 0.1), run_spread=0.0),
-    "drops": family(devices.RandomDrops, capacity_fps=CAPACITY),
-    "gradual": family(devices.Gradual, capacity_fps=CAPACITY, onset_fps=around(8e6)),
-    "buffer": family(devices.DeepBuffer, capacity_fps=CAPACITY),
+    "regime": with_capacity(devices.RegimeSwitch, deficit=around(0.05, 0.1), run_spread=0.0),
+    "drops": with_capacity(devices.RandomDrops),
+    "gradual": with_capacity(devices.Gradual, onset_fps=around(8e6)),
+    "buffer": with_capacity(devices.DeepBuffer),
     "warm-up": _warming(0.0),
     "warm-noisy": _warming(0.003),
-    "throttling": family(
-        Drifting, capacity_fps=CAPACITY, excess=between(0.03, 0.2), time_constant_s=between(10.0, 150.0)
+    "throttling": with_capacity(
+        devices.Drifting, excess=between(0.03, 0.2), time_constant_s=between(10.0, 150.0)
     ),
-    "inversion": family(devices.Inversion, capacity_fps=CAPACITY, run_spread=0.0),
-    "noisy": family(devices.Knee, capacity_fps=CAPACITY, trial_spread=0.01),
-    "collapse": family(Collapse, capacity_fps=CAPACITY),
+    "inversion": with_capacity(devices.Inversion, run_spread=0.0),
+    "noisy": with_capacity(devices.Knee, trial_spread=0.01),
+    "collapse": with_capacity(Collapse),
     "queues": _queues,
-    "pauses": family(Pauses, capacity_fps=CAPACITY),
+    "pauses": with_capacity(Pauses),
     "cold-start": family(ColdStart, from_fps=around(7e6)),
     # Below: devices that no constant of `weir` was chosen on.
-    "stalls": family(Pauses, capacity_fps=CAPACITY, every_s=40.0, pause_s=0.4e-3, buffer_frames=1000),
-    "bursts": family(RandomBursts, capacity_fps=CAPACITY),
-    "outages": family(Outages, capacity_fps=CAPACITY),
-    "two-knees": family(TwoKnees, capacity_fps=CAPACITY, low_fps=around(7e6)),
-    "uneasy": family(devices.Knee, capacity_fps=CAPACITY, trial_spread=0.004),
+    "stalls": with_capacity(Pauses, every_s=40.0, pause_s=0.4e-3, buffer_frames=1000),
+    "bursts": with_capacity(RandomBursts),
+    "outages": with_capacity(Outages),
+    "two-knees": with_capacity(TwoKnees, low_fps=around(7e6)),
+    "uneasy": with_capacity(devices.Knee, trial_spread=0.004),
     # Below: devices that were written before the present guard, and only judge it.
-    "rehash": family(Rehash, capacity_fps=CAPACITY),
-    "collections": family(Collections, capacity_fps=CAPACITY),
-    "flow-table": family(FlowTable, capacity_fps=CAPACITY, expired_per_s=around(0.8e6)),
-    "governor": family(Governor, capacity_fps=CAPACITY),
-    "flaps": family(Outages, capacity_fps=CAPACITY, outage_every_s=200.0, outage_s=0.2),
-    "timer": family(Timer, capacity_fps=CAPACITY),
+    "rehash": with_capacity(Rehash),
+    "collections": with_capacity(Collections),
+    "flow-table": with_capacity(FlowTable, expired_per_s=around(0.8e6)),
+    "governor": with_capacity(Governor),
+    "flaps": with_capacity(Outages, outage_every_s=200.0, outage_s=0.2),
+    "timer": with_capacity(Timer),
 }

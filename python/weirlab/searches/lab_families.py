@@ -17,7 +17,6 @@ from weirlab.searches.lab_devices import (
     Collapse,
     Collections,
     Draw,
-    Drifting,
     Family,
     FlowTable,
     Governor,
@@ -30,6 +29,7 @@ from weirlab.searches.lab_devices import (
     UnevenQueues,
     between,
     family,
+    with_capacity,
 )
 from weirlab.searches.lab_state import Adaptive, Hysteresis, Leak, Recovering, TokenBucket
 from weirlab.testbed import devices
@@ -118,11 +118,11 @@ def _inversion(chance: random.Random) -> devices.Device:
 
 
 STEADY: Mapping[str, devices.Device | Family] = {
-    "any-knee": family(devices.Knee, capacity_fps=CAPACITY, trial_spread=between(1e-4, 3e-2)),
-    "any-drops": family(devices.RandomDrops, capacity_fps=CAPACITY, drop_every_s=between(1e-3, 1e3)),
-    "any-floor": family(Lossy, capacity_fps=CAPACITY, trial_spread=_SPREAD, floor=between(1e-10, 1e-4)),
+    "any-knee": with_capacity(devices.Knee, trial_spread=between(1e-4, 3e-2)),
+    "any-drops": with_capacity(devices.RandomDrops, drop_every_s=between(1e-3, 1e3)),
+    "any-floor": with_capacity(Lossy, trial_spread=_SPREAD, floor=between(1e-10, 1e-4)),
     "any-gradual": _gradual,
-    "any-buffer": family(Lossy, capacity_fps=CAPACITY, trial_spread=_SPREAD, buffer_frames=_whole(1e4, 5e6)),
+    "any-buffer": with_capacity(Lossy, trial_spread=_SPREAD, buffer_frames=_whole(1e4, 5e6)),
     "any-vhost": family(
         devices.VhostPublished,
         trial_spread=_SPREAD,
@@ -137,60 +137,43 @@ STEADY: Mapping[str, devices.Device | Family] = {
         burst_fold=between(1e-4, 1e-2),
         overload_cost=between(1e-4, 0.1),
     ),
-    "any-bursts": family(
-        RandomBursts, capacity_fps=CAPACITY, burst_every_s=between(1.0, 1e3), burst_frames=_whole(1.0, 1e5)
-    ),
-    "any-outages": family(
-        Outages, capacity_fps=CAPACITY, outage_every_s=between(2.0, 1e3), outage_s=between(1e-3, 0.5)
-    ),
-    "any-pauses": family(
-        Pauses,
-        capacity_fps=CAPACITY,
-        every_s=between(0.5, 100.0),
-        pause_s=between(1e-4, 1e-2),
-        buffer_frames=_whole(1e2, 2e4),
+    "any-bursts": with_capacity(RandomBursts, burst_every_s=between(1.0, 1e3), burst_frames=_whole(1.0, 1e5)),
+    "any-outages": with_capacity(Outages, outage_every_s=between(2.0, 1e3), outage_s=between(1e-3, 0.5)),
+    "any-pauses": with_capacity(
+        Pauses, every_s=between(0.5, 100.0), pause_s=between(1e-4, 1e-2), buffer_frames=_whole(1e2, 2e4)
     ),
     "any-cold-start": family(
         ColdStart, from_fps=_uniform(0.3, 1.0, 10e6), trial_spread=between(1e-3, 0.1), frames=_whole(1.0, 1e5)
     ),
     "any-two-knees": _two_knees,
-    "any-rehash": family(
-        Rehash, capacity_fps=CAPACITY, flows=_whole(64, 65536), cores=lambda chance: chance.randint(2, 16)
-    ),
-    "any-collections": family(
+    "any-rehash": with_capacity(Rehash, flows=_whole(64, 65536), cores=lambda chance: chance.randint(2, 16)),
+    "any-collections": with_capacity(
         Collections,
-        capacity_fps=CAPACITY,
         every_frames=_whole(5e6, 2e9),
         pause_s=between(1e-4, 1e-2),
         buffer_frames=_whole(1e2, 2e4),
     ),
-    "any-flow-table": family(
+    "any-flow-table": with_capacity(
         FlowTable,
-        capacity_fps=CAPACITY,
         expired_per_s=_uniform(0.3, 1.0, 1e6),
         entries=_whole(1e4, 3e6),
         overflow=_uniform(0.2, 0.99),
     ),
-    "any-governor": family(
+    "any-governor": with_capacity(
         Governor,
-        capacity_fps=CAPACITY,
         asleep=_uniform(0.3, 0.95),
         wake_s=between(1e-3, 0.3),
         wake_spread=between(0.01, 0.3),
         buffer_frames=_whole(1e3, 1e5),
     ),
-    "any-collapse": family(Collapse, capacity_fps=CAPACITY, under_overload=_uniform(0.2, 1.0)),
+    "any-collapse": with_capacity(Collapse, under_overload=_uniform(0.2, 1.0)),
     "any-queues": _queues,
     "any-inversion": _inversion,
-    "any-bucket": family(
-        TokenBucket, capacity_fps=CAPACITY, base_fps=_uniform(0.3, 0.95, 10e6), depth_frames=between(1e5, 5e7)
+    "any-bucket": with_capacity(
+        TokenBucket, base_fps=_uniform(0.3, 0.95, 10e6), depth_frames=between(1e5, 5e7)
     ),
-    "any-recovering": family(
-        Recovering, capacity_fps=CAPACITY, weakness=between(0.01, 0.4), recovery_s=between(0.1, 20.0)
-    ),
-    "any-hysteresis": family(
-        Hysteresis, capacity_fps=CAPACITY, slow=_uniform(0.6, 0.99), rest_s=between(0.05, 5.0)
-    ),
+    "any-recovering": with_capacity(Recovering, weakness=between(0.01, 0.4), recovery_s=between(0.1, 20.0)),
+    "any-hysteresis": with_capacity(Hysteresis, slow=_uniform(0.6, 0.99), rest_s=between(0.05, 5.0)),
 }
 """Families that answer alike at any time."""
 
@@ -198,7 +181,7 @@ STEADY: Mapping[str, devices.Device | Family] = {
 def _drift(sign: float, low: float, high: float) -> Family:
     excess = between(low, high)
     return family(
-        Drifting,
+        devices.Drifting,
         excess=lambda chance: sign * excess(chance),
         capacity_fps=CAPACITY,
         time_constant_s=between(3.0, 300.0),
@@ -209,28 +192,22 @@ def _drift(sign: float, low: float, high: float) -> Family:
 CHANGING: Mapping[str, devices.Device | Family] = {
     "any-warming": _drift(-1.0, 0.02, 0.4),
     "any-throttling": _drift(1.0, 0.02, 0.3),
-    "any-leak": family(Leak, capacity_fps=CAPACITY, life_frames=between(3e8, 1e11)),
-    "any-adaptive": family(
+    "any-leak": with_capacity(Leak, life_frames=between(3e8, 1e11)),
+    "any-adaptive": with_capacity(
         Adaptive,
-        capacity_fps=CAPACITY,
         begins=_uniform(0.5, 0.97),
         steps=lambda chance: chance.randint(1, 20),
         step_s=between(0.05, 5.0),
     ),
-    "any-regime": family(
+    "any-regime": with_capacity(
         devices.RegimeSwitch,
-        capacity_fps=CAPACITY,
         run_spread=0.0,
         deficit=between(0.01, 0.2),
         high_s=between(5.0, 300.0),
         low_s=between(2.0, 60.0),
     ),
-    "any-timer": family(
-        Timer,
-        capacity_fps=CAPACITY,
-        every_s=between(20.0, 200.0),
-        job_s=between(1.0, 15.0),
-        taken=between(0.01, 0.2),
+    "any-timer": with_capacity(
+        Timer, every_s=between(20.0, 200.0), job_s=between(1.0, 15.0), taken=between(0.01, 0.2)
     ),
 }
 """Families that change."""

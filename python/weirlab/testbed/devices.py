@@ -217,32 +217,53 @@ class DeepBuffer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Drifting:
+    """A knee whose capacity is (1 + excess x exp(-t / time_constant_s)) times the final one at time t: it
+    warms up where the excess lies below 0, and is throttled where it lies above. It also differs from trial
+    to trial by ``trial_spread``. Lost is the integral of what is offered above the capacity of the moment.
+    """
+
+    capacity_fps: float = 10e6
+    excess: float = -0.15
+    time_constant_s: float = 8.0
+    trial_spread: float = 0.0
+
+    def received_frames(self, offer: Offer) -> int:
+        capacity_fps = self.capacity_fps * (
+            1.0 + self.trial_spread * offer.chance_of_trial().standard_normal()
+        )
+        return offer.frames - min(offer.frames, math.ceil(self._lost(offer, capacity_fps) - 0.5))
+
+    def _lost(self, offer: Offer, capacity_fps: float) -> float:
+        tau_s = self.time_constant_s
+        begin_s, end_s = offer.elapsed_s, offer.elapsed_s + offer.duration_s
+        above = offer.load_fps / capacity_fps - 1.0
+        if above * self.excess > 0.0:
+            # The capacity passes the load at this time.
+            passing_s = tau_s * math.log(self.excess / above)
+            begin_s, end_s = (
+                (begin_s, min(end_s, passing_s)) if self.excess < 0.0 else (max(begin_s, passing_s), end_s)
+            )
+        elif above < 0.0 or (above == 0.0 and self.excess >= 0.0):
+            return 0.0
+        if end_s <= begin_s:
+            return 0.0
+        moved_s = tau_s * self.excess * (math.exp(-begin_s / tau_s) - math.exp(-end_s / tau_s))
+        return (offer.load_fps - capacity_fps) * (end_s - begin_s) - capacity_fps * moved_s
+
+
+@dataclass(frozen=True, kw_only=True)
 class WarmUp:
     """A device that begins cold: its capacity at time t is capacity x (1 - deficit x exp(-t /
-    time_constant_s)).
-
-    Lost is the integral of what is offered above the capacity of the moment.
-    """
+    time_constant_s))."""
 
     capacity_fps: float = 10e6
     deficit: float = 0.15
     time_constant_s: float = 8.0
 
     def received_frames(self, offer: Offer) -> int:
-        return offer.frames - min(offer.frames, math.ceil(self._lost(offer) - 0.5))
-
-    def _lost(self, offer: Offer) -> float:
-        """Integral of max(0, load - capacity(t)) over the trial, in frames."""
-        tau_s = self.time_constant_s
-        begin_s, end_s = offer.elapsed_s, offer.elapsed_s + offer.duration_s
-        headroom = 1.0 - offer.load_fps / self.capacity_fps
-        if headroom > 0.0 and self.deficit > 0.0:
-            # The capacity passes the load at this time, and no more is lost.
-            end_s = min(end_s, tau_s * math.log(self.deficit / headroom))
-        if end_s <= begin_s:
-            return 0.0
-        cold_s = tau_s * self.deficit * (math.exp(-begin_s / tau_s) - math.exp(-end_s / tau_s))
-        return (offer.load_fps - self.capacity_fps) * (end_s - begin_s) + self.capacity_fps * cold_s
+        fields = {"capacity_fps": self.capacity_fps, "time_constant_s": self.time_constant_s}
+        return Drifting(excess=-self.deficit, **fields).received_frames(offer)
 
 
 @dataclass(frozen=True, kw_only=True)
