@@ -373,15 +373,9 @@ class StudyResult(Result):
         }
         if found.failures.height:
             makers["failures"] = lambda: found.failures
-        if self.differences is not None:
-            apart = self.differences
-            makers["differences"] = lambda: apart
-        for name, frame in self._contest.items():
-            makers[name] = partial(_itself, frame)
-        if self.sensitivity is not None:
-            table = self.sensitivity
-            makers["sensitivity"] = lambda: table
-        return Shelf(makers)
+        more = {"differences": self.differences, **self._contest, "sensitivity": self.sensitivity}
+        made = {name: partial(_itself, frame) for name, frame in more.items() if frame is not None}
+        return Shelf(makers | made)
 
     @property
     def document(self) -> dict[str, object]:
@@ -409,10 +403,9 @@ class StudyResult(Result):
         }
         if self.sensitivity is not None:
             document["sensitivity"] = self.sensitivity.to_dicts()
-        if self.differences is not None:
-            document["differences"] = [_finite(row) for row in self.differences.to_dicts()]
-        if self.verdict is not None:
-            document["verdict"] = [_finite(row) for row in self.verdict.to_dicts()]
+        for name, frame in (("differences", self.differences), ("verdict", self.verdict)):
+            if frame is not None:
+                document[name] = [_finite(row) for row in frame.to_dicts()]
         if found.reached:
             counts = found.replicates_of
             document["precision"] = [
@@ -517,10 +510,10 @@ def study(
         judge=judge,
     )
     result = StudyResult(found, directory, seconds=time.monotonic() - began, kept=kept)
-    if result.sensitivity is not None:
-        save_tables({"sensitivity": result.sensitivity}, directory / "tables")
-    if result.differences is not None:
-        save_tables({"differences": result.differences}, directory / "tables")
+    found_too = {"sensitivity": result.sensitivity, "differences": result.differences}
+    more = {name: frame for name, frame in found_too.items() if frame is not None}
+    if more:
+        save_tables(more, directory / "tables")
     write_json(directory / "result.json", result.document)
     return result
 

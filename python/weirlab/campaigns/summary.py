@@ -195,8 +195,10 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
         for each in kept
         if each.measurement is not None
     ]
-    beside = [answered(m, duration_s) for m, duration_s in timed if m.loaded]
-    alone = [answered(m, duration_s) for m, duration_s in timed if not m.loaded]
+    beside, alone = (
+        [found for m, s in timed if m.loaded is loaded and (found := answered(m, s)) is not None]
+        for loaded in (True, False)
+    )
     loaded_requests = [request for m, _ in timed if m.loaded and m.requests for request in m.requests]
     responsive = [loaded_responsiveness(m, duration_s) for m, duration_s in timed]
     rtts = [[rtt for _, pings in part for rtt in pings.rtts_s] for part in (loaded, unloaded)]
@@ -224,14 +226,14 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
         unloaded_per_minute=stats.round_trips_per_minute(rtts[1]) if rtts[1] else math.nan,
         connections_per_minute=_connections_per_minute(transfers),
         rpm=_median([each.rpm for each in responsive if each is not None]),
-        foreign_per_minute=_median([each.per_minute for each in beside if each is not None]),
-        unloaded_foreign_per_minute=_median([each.per_minute for each in alone if each is not None]),
-        handshake_s=_median([each.handshake_s for each in beside if each is not None]),
+        foreign_per_minute=_median([each.per_minute for each in beside]),
+        unloaded_foreign_per_minute=_median([each.per_minute for each in alone]),
+        handshake_s=_median([each.handshake_s for each in beside]),
         tls_s=_tls_s(beside),
-        answer_s=_median([each.answer_s for each in beside if each is not None]),
+        answer_s=_median([each.answer_s for each in beside]),
         unloaded_tls_s=_tls_s(alone),
-        unloaded_handshake_s=_median([each.handshake_s for each in alone if each is not None]),
-        unloaded_answer_s=_median([each.answer_s for each in alone if each is not None]),
+        unloaded_handshake_s=_median([each.handshake_s for each in alone]),
+        unloaded_answer_s=_median([each.answer_s for each in alone]),
         requests_lost=requests_lost(loaded_requests) if loaded_requests else math.nan,
         loaded_variability=_median([stats.min_max_variability(p.rtts_s) for _, p in loaded if p.rtts_s]),
         loaded_loss=_loss([(p.sent, len(p.rtts_s)) for _, p in loaded]),
@@ -336,9 +338,8 @@ def _load_summary(name: str, load: Load | Datagrams, transfers: Sequence[Transfe
     )
 
 
-def _tls_s(found: Iterable[Answered | None]) -> float:
-    means = [each.tls_handshake_s for each in found if each is not None]
-    return _median([mean for mean in means if mean is not None])
+def _tls_s(found: Iterable[Answered]) -> float:
+    return _median([each.tls_handshake_s for each in found if each.tls_handshake_s is not None])
 
 
 def _connections_per_minute(transfers: Sequence[Transfer]) -> float:

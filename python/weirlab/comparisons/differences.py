@@ -93,7 +93,7 @@ def _welch(x: Sequence[float], y: Sequence[float]) -> float:
     """Half the length of the interval of the difference of two means; NaN with fewer than two values."""
     if min(len(x), len(y)) < 2:
         return math.nan
-    parts = [_variance(values) / len(values) for values in (x, y)]
+    parts = [variance(values) / len(values) for values in (x, y)]
     total = sum(parts)
     if total == 0:
         return 0.0
@@ -102,6 +102,9 @@ def _welch(x: Sequence[float], y: Sequence[float]) -> float:
     return t_quantile((1 + CONFIDENCE) / 2, max(1, math.floor(degrees))) * math.sqrt(total)
 
 
-def _variance(values: Sequence[float]) -> float:
+def variance(values: Sequence[float]) -> float:
+    """NaN of fewer than two values."""
+    if len(values) < 2:
+        return math.nan
     mean = math.fsum(values) / len(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)

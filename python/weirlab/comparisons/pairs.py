@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from weirlab.columns import Columns, table_of
-from weirlab.comparisons.differences import Difference, difference
+from weirlab.comparisons.differences import Difference, difference, variance
 from weirlab.comparisons.quantities import Quantity
 from weirlab.stats import mean_interval
 from weirlab.studies import Study
@@ -107,8 +107,8 @@ def _paired(
         for each in (one, other)
     )
     apart = {replicate: other[replicate] - one[replicate] for replicate in both}
-    scatter = _variance(list(apart.values()))
-    own = _variance([one[i] for i in both]) + _variance([other[i] for i in both])
+    scatter = variance(list(apart.values()))
+    own = variance([one[i] for i in both]) + variance([other[i] for i in both])
     saved = own / scatter if scatter > 0 else math.nan
     ratio = _ratio([(one[replicate], other[replicate]) for replicate in both])
     return Paired(point, baseline, measure, difference(before, after), saved, ratio, apart)
@@ -129,10 +129,3 @@ def _exp(value: float) -> float:
         return math.exp(value)
     except OverflowError:
         return math.inf
-
-
-def _variance(values: list[float]) -> float:
-    if len(values) < 2:
-        return math.nan
-    mean = math.fsum(values) / len(values)
-    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)

@@ -18,10 +18,10 @@ from weirlab.plots.style import (
     WIDTH,
     Plot,
     alt,
+    display_unit,
     finished,
     legend_of,
     level_marks,
-    scaled,
     series_color,
 )
 from weirlab.stats import mean_interval
@@ -38,7 +38,6 @@ PANELS = 6
 """Most panels of one plot."""
 WIDE = 10
 """How many times the least level the greatest is where an axis is logarithmic."""
-_KINDS = {"ps": "time", "B": "bytes", "bit/s": "rate"}
 
 
 def effect_plots(
@@ -126,9 +125,7 @@ def plane_plots(
         if known.get_column("value").n_unique() < 2:
             continue  # a map of one colour
         largest = float(known.select(pl.col("value").abs().max()).item())
-        factor, shown = (
-            scaled(largest, _KINDS[str(unit)]) if unit in _KINDS else (1.0, "" if unit == "1" else unit)
-        )
+        factor, shown = display_unit(str(unit), largest)
         for (case,), rows in known.group_by("case", maintain_order=True):
             values = {(row["x"], row["y"]): row["value"] * factor for row in rows.iter_rows(named=True)}
             plots.append(
@@ -177,7 +174,7 @@ def _means(rows: pl.DataFrame, unit: str) -> pl.DataFrame:
     if known.is_empty():
         return known
     largest = float(known.select(pl.col("value").abs().max()).item())
-    factor, shown = scaled(largest, _KINDS[unit]) if unit in _KINDS else (1.0, "" if unit == "1" else unit)
+    factor, shown = display_unit(unit, largest)
     means = []
     marked = "irregular" in known.columns
     for (level, series, panel), group in known.group_by("level", "series", "panel", maintain_order=True):

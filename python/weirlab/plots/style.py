@@ -306,6 +306,15 @@ def scaled(largest: float, kind: str) -> tuple[float, str]:
     return 1 / size, unit
 
 
+def display_unit(unit: str, largest: float) -> tuple[float, str]:
+    """Factor and unit in which values of a measure are shown."""
+    if unit in _MEASURED:
+        return scaled(largest, _MEASURED[unit])
+    return 1.0, "" if unit == "1" else unit
+
+
+_MEASURED = {"ps": "time", "B": "bytes", "bit/s": "rate", "frame/s": "frame_rate"}
+"""The kinds of the units of measures."""
 _LADDERS: Mapping[str, Sequence[tuple[float, str]]] = {
     "time": ((1e12, "s"), (1e9, "ms"), (1e6, "µs"), (1e3, "ns"), (1.0, "ps")),
     "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),

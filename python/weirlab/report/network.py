@@ -73,9 +73,7 @@ def network_sections(run: Run) -> list[Section]:
     layout = layout_of(plan_network(run.scenario.network).spec)
     if not layout.ports:
         return []
-    flows = [flow for traffic in run.scenario.traffic.values() for flow in flows_of(traffic, layout)]
-    senders = frozenset(layout.nodes[flow.source] for flow in flows)
-    receivers = frozenset(layout.nodes[target] for flow in flows for target in flow.targets)
+    senders, receivers = _ends(run.scenario, layout)
     messages = run.records["messages"] if "messages" in run.records else pl.DataFrame()
     if not messages.is_empty():  # of traffic that has no flows of its own, such as collective operations
         senders |= {layout.nodes[node] for node in messages["from_node"].unique()}
@@ -90,16 +88,12 @@ def still_sections(scenario: Scenario) -> list[Section]:
     layout = layout_of(plan_network(scenario.network).spec)
     if not layout.ports:
         return []
-    flows = [flow for traffic in scenario.traffic.values() for flow in flows_of(traffic, layout)]
-    senders = frozenset(layout.nodes[flow.source] for flow in flows)
-    receivers = frozenset(layout.nodes[target] for flow in flows for target in flow.targets)
+    senders, receivers = _ends(scenario, layout)
     picture = arranged(layout, senders, WIDTH)
-    hosts, switches = len(layout.hosts), len(layout.nodes) - len(layout.hosts)
     rates = sorted({port.rate_bps for port in layout.ports})
     factor, unit = scaled(float(rates[-1]), "rate")
     span = " to ".join(dict.fromkeys(f"{number(rate * factor)}" for rate in (rates[0], rates[-1])))
-    many = f"{hosts} host{'s' * (hosts != 1)} and {switches} switch{'es' * (switches != 1)}"
-    words = f"{many}, links of {span} {unit}."
+    words = f"{_counted(layout)}, links of {span} {unit}."
     parts = svg_parts(picture, ["c2"] * len(picture.edges), roles(picture, layout, senders, receivers), {})
     svg = _svg(picture, words, parts)
     changed = (
@@ -111,6 +105,18 @@ def still_sections(scenario: Scenario) -> list[Section]:
             f" {' and '.join(changed)} differ from point to point; drawn is what the scenario says itself."
         )
     return [Section("Network", [Network("The network of each point", note, svg, "", "still")])]
+
+
+def _ends(scenario: Scenario, layout: Layout) -> tuple[frozenset[str], frozenset[str]]:
+    """The nodes that send and those that receive by the flows of a scenario."""
+    flows = [flow for traffic in scenario.traffic.values() for flow in flows_of(traffic, layout)]
+    senders = frozenset(layout.nodes[flow.source] for flow in flows)
+    return senders, frozenset(layout.nodes[target] for flow in flows for target in flow.targets)
+
+
+def _counted(layout: Layout) -> str:
+    hosts, switches = len(layout.hosts), len(layout.nodes) - len(layout.hosts)
+    return f"{hosts} host{'s' * (hosts != 1)} and {switches} switch{'es' * (switches != 1)}"
 
 
 def _svg(picture: Picture, words: str, parts: Iterable[str]) -> str:
@@ -249,7 +255,6 @@ def _thousandths(share: pl.Expr) -> pl.Expr:
 def _picture(run: Run, layout: Layout, senders: frozenset[str], receivers: frozenset[str]) -> Network:
     picture = arranged(layout, senders, WIDTH)
     whole, steps = totals(run.records, len(layout.ports)), series(run.records)
-    hosts, switches = len(layout.hosts), len(layout.nodes) - len(layout.hosts)
     kinds = roles(picture, layout, senders, receivers)
     load = [int(max(whole.utilisation[p] for p in edge.ports)) for edge in picture.edges]
     queues = [int(max(whole.queue[p] for p in edge.ports)) for edge in picture.edges]
@@ -258,8 +263,7 @@ def _picture(run: Run, layout: Layout, senders: frozenset[str], receivers: froze
     busiest = int(np.argmax(whole.utilisation))
     used = percent(whole.utilisation[busiest] / 1000)
     words = (
-        f"Network of {hosts} host{'s' * (hosts != 1)} and {switches} switch{'es' * (switches != 1)}. "
-        f"The busiest link was {layout.ports[busiest].name}, {used} utilised."
+        f"Network of {_counted(layout)}. The busiest link was {layout.ports[busiest].name}, {used} utilised."
     )
     parts = svg_parts(picture, [f"c{level(each)}" for each in load], kinds, bars)
     svg = _svg(picture, words, parts)

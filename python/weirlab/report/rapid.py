@@ -15,19 +15,8 @@ from weirlab.report.shared import evidence_table, result_page, section
 from weirlab.results import Manifest, read_json
 from weirlab.testbed.rapid import Settings
 from weirlab.testbed.rapid.transfer import TransferDocument
-from weirlab.traces.model import Finding
+from weirlab.traces.model import STATEMENTS, Finding
 
-_FINDINGS = {
-    "ramp-lost": "I",
-    "no-excursion": "II",
-    "over-estimation": "III",
-    "tail-spill": "IV",
-    "bookkeeping": "V",
-}
-"""Number in the text, by the name in docs/traces.md.
-
-Source: Rapid UDP, (3) and (4) I to IV
-"""
 _CLEAR = {
     "ramp-lost": "streams left as ramps",
     "no-excursion": "where queues grew, enough excursions were seen, or estimates stay below the link's rate",
@@ -35,6 +24,8 @@ _CLEAR = {
     "tail-spill": "streams do not start back to back",
     "bookkeeping": "retransmissions are the sum of their causes",
 }
+_FINDINGS = {kind: STATEMENTS[kind] for kind in _CLEAR}
+"""Number in the text, by the name in docs/traces.md. Source: Rapid UDP, (3) and (4) I to IV"""
 
 
 def rapid_page(directory: Path, manifest: Manifest) -> tuple[page.Page, list[Plot]]:

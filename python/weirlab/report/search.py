@@ -233,15 +233,8 @@ def result_json(result: FoundRates, scenario: Scenario) -> dict[str, object]:
 
 
 def _directions_json(bound: Bound | None) -> list[dict[str, object]]:
-    return [
-        {
-            "name": each.name,
-            "sent_frames": each.sent_frames,
-            "received_frames": each.received_frames,
-            "loss_ratio": each.loss_ratio,
-        }
-        for each in (() if bound is None else bound.trial.per_direction)
-    ]
+    found = () if bound is None else bound.trial.per_direction
+    return [{**asdict(each), "loss_ratio": each.loss_ratio} for each in found]
 
 
 def _half_json(goal: GoalResult) -> dict[str, object] | None:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeGuard
 
-from weirlab.plots.style import scaled
+from weirlab.plots.style import display_unit as display_unit, scaled
 from weirlab.report.page import (
     Block,
     Callout,
@@ -63,14 +63,6 @@ def section(title: str, *blocks: Block | None, plots: Sequence[Plot] = (), other
     """The blocks that there are, then the plots; `otherwise`, a sentence, where there is nothing."""
     found = [*(block for block in blocks if block is not None), *map(figure, plots)]
     return Section(title, found or ([Text(otherwise)] if otherwise else []))
-
-
-def display_unit(unit: str, largest: float) -> tuple[float, str]:
-    """Factor and unit in which values of a measure are shown."""
-    kinds = {"ps": "time", "B": "bytes", "bit/s": "rate", "frame/s": "frame_rate"}
-    if unit in kinds:
-        return scaled(largest, kinds[unit])
-    return 1.0, "" if unit == "1" else unit
 
 
 _LEGIBLE = 1e-3

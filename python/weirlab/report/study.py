@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -303,26 +304,23 @@ def _frame_table(study: Study) -> page.Details:
     )
     back = bool(sums.get_column("acknowledgement_frames").sum())
     rows = study.points.join(sums, on="point", how="left", maintain_order="left")
-    table = page.Table(
+
+    def loss(row: Mapping[str, int]) -> str:
+        return page.percent(row["dropped_frames"] / row["sent_frames"] if row["sent_frames"] else None)
+
+    named = short_names(factors or ["point"]).items()
+    levels: dict[str, page.Cell] = {f"{name}:": (factor, str) for factor, name in named}
+    acknowledgements: dict[str, page.Cell] = {
+        "acknowledgements": "acknowledgement_frames",
+        "dropped of them": "dropped_acknowledgements",
+    }
+    table = page.Table.of(
         "Frames by point, sums over replicates",
-        [
-            *(page.Column(name, numeric=False) for name in short_names(factors or ["point"]).values()),
-            *page.heads("sent | delivered | dropped | under way | loss ratio"),
-            *(page.heads("acknowledgements | dropped of them") if back else []),
-        ],
-        [
-            [
-                *(str(row[factor]) for factor in factors or ["point"]),
-                *(page.number(row[name]) for name in FRAMES),
-                page.percent(row["dropped_frames"] / row["sent_frames"] if row["sent_frames"] else None),
-                *(
-                    page.number(row[name])
-                    for name in ("acknowledgement_frames", "dropped_acknowledgements")
-                    if back
-                ),
-            ]
-            for row in rows.iter_rows(named=True)
-        ],
+        rows,
+        levels,
+        dict(zip(("sent", "delivered", "dropped", "under way"), FRAMES, strict=True)),
+        {"loss ratio": loss},
+        acknowledgements if back else {},
         where="tables/runs.parquet",
         note="Sent and dropped: data alone." if back else "",
     )

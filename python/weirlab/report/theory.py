@@ -23,6 +23,7 @@ GAINS = (
     "By the rule of the BCN calibration the largest feedback, (1 + 2 w) Qeq, adds a tenth of the line rate, "
     "or takes half of a rate."
 )
+_short = partial(number, digits=3)
 LARGE_SIGNALS = "Margins do not cover large signals: saturation by PAUSE, floors of rates, start."
 _MARGINS = (
     "Delay margin: the delay of the whole loop at which it starts to oscillate; between samples, the rate "
@@ -33,26 +34,14 @@ _MARGINS = (
 
 def hotspot_table(facts: Sequence[HotspotFacts]) -> Table:
     """How hard the hotspots of a scenario are."""
-    return Table(
+    return Table.of(
         "Hotspots",
-        heads(
-            "name: | type: | at: | severity HSV | class: | degree HSD | class: | maximum throughput | "
-            "without control"
-        ),
-        [
-            [
-                fact.name,
-                fact.kind,
-                fact.at,
-                number(fact.severity, 3),
-                fact.severity_class,
-                percent(fact.degree),
-                fact.degree_class,
-                number(fact.throughput_max, 3),
-                number(fact.throughput_without_control, 3),
-            ]
-            for fact in facts
-        ],
+        facts,
+        {"name:": "name", "type:": "kind", "at:": "at"},
+        {"severity HSV": ("severity", _short), "class:": "severity_class"},
+        {"degree HSD": ("degree", percent), "class:": "degree_class"},
+        {"maximum throughput": ("throughput_max", _short)},
+        {"without control": ("throughput_without_control", _short)},
         note="Throughput: aggregate, as a share of capacity. "
         + " ".join(
             f"{fact.name}: {text}." for fact in facts for text in (*fact.contradictions, *fact.remarks)
@@ -84,9 +73,6 @@ def queue_table(queues: Sequence[ControlledQueue]) -> Table:
             "delay of the loop [µs]": lambda queue: number(queue.point.delay_s * 1e6),
         },
     )
-
-
-_short = partial(number, digits=3)
 
 
 def loop_table(queues: Sequence[ControlledQueue]) -> Table:
@@ -145,7 +131,7 @@ def stability_json(queues: Sequence[ControlledQueue]) -> dict[str, object]:
                 "severity": queue.severity,
                 "degree": queue.degree,
                 "class": queue.classes,
-                "parameters": {name: getattr(queue.point, name) for name in _fields(queue)},
+                "parameters": asdict(queue.point),
                 "loops": [
                     {**vars(loop), "stable": loop.stable, "spare_delay_s": loop.decisive_s - loop.delay_s}
                     for loop in loops_of(queue.point)
@@ -162,10 +148,6 @@ def _gains_of_rule(queue: ControlledQueue) -> dict[str, dict[str, float]]:
         return {}
     gi, gd = queue.point.gains_of_rule
     return {"gains_of_rule": {"gi": gi, "gd": gd}}
-
-
-def _fields(queue: ControlledQueue) -> list[str]:
-    return list(queue.point.__dataclass_fields__)
 
 
 def stability_plane(queue: ControlledQueue, axes: tuple[Axis, Axis]) -> tuple[Plot, dict[str, object]]:

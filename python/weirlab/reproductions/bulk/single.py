@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
 
-from weirlab.campaigns import plan_of
+from weirlab.campaigns import Plan, plan_of
+from weirlab.campaigns.plan import Measured
 from weirlab.campaigns.simulated import measure_simulated
 from weirlab.campaigns.summary import goodput_bps
 from weirlab.evaluation import measured
@@ -56,31 +58,23 @@ def lanes(effort: Effort) -> pl.DataFrame:
     rows = []
     for many, streams in ((1, 1), (1, 8), (4, 1), (4, 8)):
         forward = {"rate": "10 Mbit/s", "delay": "40 ms", "buffer": "20 kB", "lanes": many}
-        backward = {"rate": "100 Mbit/s", "delay": "40 ms"}
-        scenario = load(_PATH).assign(
-            {
-                "testbed": {"kind": "sim", "hops": {"wan": {"forward": forward, "backward": backward}}},
-                "traffic.bulk.streams": streams,
-                "traffic.bulk.transport.window": "1 MiB",
-                "study": None,
-            }
-        )
-        plan = plan_of(scenario)
-        what = dataclasses.replace(plan.steps[0][0], probe=None)
+        hop = {"forward": forward, "backward": {"rate": "100 Mbit/s", "delay": "40 ms"}}
+        plan, what = _over(hop, streams, "1 MiB")
         for number in range(3 if effort.quick else 12):
             run = measure_simulated(what, plan.paths[0], _seed(effort.seed, many, streams, number))
             assert run.transfer is not None
             resent = np.array([stream.interval_retransmits for stream in run.transfer.streams]) > 0
             shares = resent.mean(axis=0)[resent.any(axis=0)]
-            rows.append(
-                (
-                    many,
-                    streams,
-                    goodput_bps(run.transfer),
-                    float(shares.mean()) if shares.size else 0.0,
-                )
-            )
+            synchrony = float(shares.mean()) if shares.size else 0.0
+            rows.append((many, streams, goodput_bps(run.transfer), synchrony))
     return pl.DataFrame(rows, schema=["lanes", "streams", "goodput_bps", "synchrony"], orient="row")
+
+
+def _over(hop: Mapping[str, object], streams: int, window: str) -> tuple[Plan, Measured]:
+    """A campaign over a path of one hop, and its transfer without pings."""
+    changes = {"traffic.bulk.streams": streams, "traffic.bulk.transport.window": window, "study": None}
+    plan = plan_of(load(_PATH).assign({"testbed": {"kind": "sim", "hops": {"wan": hop}}, **changes}))
+    return plan, dataclasses.replace(plan.steps[0][0], probe=None)
 
 
 def middlebox(effort: Effort) -> pl.DataFrame:
@@ -89,17 +83,7 @@ def middlebox(effort: Effort) -> pl.DataFrame:
     rows = []
     for strips in (False, True):
         line = {"rate": "100 Mbit/s", "delay": "40 ms"}
-        hop = {"forward": line, "strips_window_scale": strips}
-        scenario = load(_PATH).assign(
-            {
-                "testbed": {"kind": "sim", "hops": {"wan": hop}},
-                "traffic.bulk.streams": 1,
-                "traffic.bulk.transport.window": "256 KiB",
-                "study": None,
-            }
-        )
-        plan = plan_of(scenario)
-        what = dataclasses.replace(plan.steps[0][0], probe=None)
+        plan, what = _over({"forward": line, "strips_window_scale": strips}, 1, "256 KiB")
         run = measure_simulated(what, plan.paths[0], effort.seed)
         assert run.transfer is not None
         rows.append((strips, goodput_bps(run.transfer)))
