@@ -33,6 +33,11 @@ def _reader(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
+def fields_of(of: object, *names: str) -> dict[str, Any]:
+    """Attributes of an object by their names, for a document or a table that calls them so, too."""
+    return {name: getattr(of, name) for name in names}
+
+
 def section(document: object, *names: str) -> Mapping[str, object]:
     """The mapping within a document that has these names on the way to it; empty where there is none."""
     for name in names:

@@ -15,6 +15,7 @@ import polars as pl
 
 from weirlab.api.kept import AnyScenario, place_for, scenario_of
 from weirlab.api.result import Result, Shelf
+from weirlab.documents import fields_of
 from weirlab.errors import InputError
 from weirlab.files import Scratch
 from weirlab.results import Manifest, Provenance, Status, claimed_directory, write_json
@@ -93,10 +94,7 @@ class SearchResult(Result):
                 "lower_fps": None if goal.lower is None else goal.lower.offered_fps,
                 "lower_intended_fps": None if goal.lower is None else goal.lower.load_fps,
                 "upper_fps": None if goal.upper is None else goal.upper.offered_fps,
-                "width": goal.width,
-                "conditional_throughput_fps": goal.conditional_throughput_fps,
-                "regular": goal.regular,
-                "remark": goal.remark,
+                **fields_of(goal, "width", "conditional_throughput_fps", "regular", "remark"),
             }
             for goal in self.goals
         ]
@@ -109,12 +107,8 @@ class SearchResult(Result):
                 "intended_fps": trial.spec.intended_load_fps,
                 "offered_fps": trial.offered_load_fps,
                 "duration_s": trial.spec.duration_s,
-                "effective_duration_s": trial.effective_duration_s,
-                "sent_frames": trial.sent_frames,
-                "received_frames": trial.received_frames,
-                "loss_ratio": trial.loss_ratio,
-                "stopped_early": trial.stopped_early,
-                "disturbance": trial.disturbance,
+                **fields_of(trial, "effective_duration_s", "sent_frames", "received_frames"),
+                **fields_of(trial, "loss_ratio", "stopped_early", "disturbance"),
                 **{f"latency_{name}_s": value for name, value in trial.latency_s.items()},
             }
             for trial in self.trials

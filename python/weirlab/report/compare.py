@@ -15,6 +15,7 @@ from weirlab.comparisons import (
     difference,
     settings,
 )
+from weirlab.documents import fields_of
 from weirlab.plots.overlay import overlaid_plots
 from weirlab.plots.style import Plot
 from weirlab.report import page
@@ -135,13 +136,7 @@ def difference_document(other: Compared, found: Difference) -> dict[str, object]
         "unit": found.after.unit,
         "before": found.first,
         "after": found.second,
-        "change": found.change,
-        "low": found.low,
-        "high": found.high,
-        "relative": found.relative,
-        "pairs": found.pairs,
-        "clear": found.clear,
-        "exact": found.exact,
+        **fields_of(found, "change", "low", "high", "relative", "pairs", "clear", "exact"),
     }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from weirlab.documents import fields_of
 from weirlab.errors import InputError, WeirlabError
 from weirlab.plots.search import loss_plots, outcome, progress_plots
 from weirlab.plots.style import Plot, scaled
@@ -207,12 +208,9 @@ def result_json(result: FoundRates, scenario: Scenario) -> dict[str, object]:
         "sweep": None if (found := swept(result)) is None else found._asdict(),
         "goals": [
             {
-                "name": goal.goal.name,
-                "loss_ratio": goal.goal.loss_ratio,
+                **fields_of(goal.goal, "name", "loss_ratio"),
                 "goal_width": goal.goal.width,
-                "duration_s": goal.goal.duration_s,
-                "exceed_ratio": goal.goal.exceed_ratio,
-                "duration_sum_s": goal.goal.duration_sum_s,
+                **fields_of(goal.goal, "duration_s", "exceed_ratio", "duration_sum_s"),
                 "rfc9971_deviations": deviations(goal.goal, result, scenario),
                 "regular": goal.regular,
                 "irregularities": [str(each) for each in goal.irregularities],
@@ -222,8 +220,7 @@ def result_json(result: FoundRates, scenario: Scenario) -> dict[str, object]:
                 else [[each.load_fps, each.trial.effective_duration_s] for each in goal.disputed],
                 "lower": bound(goal.lower),
                 "upper": bound(goal.upper),
-                "width": goal.width,
-                "conditional_throughput_fps": goal.conditional_throughput_fps,
+                **fields_of(goal, "width", "conditional_throughput_fps"),
                 "evidence": _evidence_json(goal),
                 "half": _half_json(goal),
             }
@@ -240,25 +237,17 @@ def _directions_json(bound: Bound | None) -> list[dict[str, object]]:
 def _half_json(goal: GoalResult) -> dict[str, object] | None:
     if (found := goal.half) is None:
         return None
-    return {
-        **asdict(found),
-        "relative_error": found.relative_error,
-        "is_usable": found.is_usable,
-        "is_doubtful": found.is_doubtful,
-    }
+    return {**asdict(found), **fields_of(found, "relative_error", "is_usable", "is_doubtful")}
 
 
 def _evidence_json(goal: GoalResult) -> dict[str, object] | None:
     if (found := goal.evidence) is None:
         return None
     return {
-        "full_trials": found.full_trials,
-        "exceeding_trials": found.exceeding_trials,
-        "exceed_estimate": found.exceed_estimate,
+        **fields_of(found, "full_trials", "exceeding_trials", "exceed_estimate"),
         "exceed_interval": None if found.exceed_interval is None else list(found.exceed_interval),
-        "time_s": found.time_s,
         "stationarity": str(found.stationarity),
-        "stationarity_note": found.stationarity_note,
+        **fields_of(found, "time_s", "stationarity_note"),
         "lower_trials": [trial.spec.index for trial in found.lower_trials],
         "upper_trials": [trial.spec.index for trial in found.upper_trials],
         "lower_directions": _directions_json(goal.lower),

@@ -11,6 +11,7 @@ from weirlab.analysis.hotspots import HotspotFacts
 from weirlab.analysis.queues import ControlledQueue
 from weirlab.analysis.ranking import QueueLine, rank_parameters, rank_queues
 from weirlab.analysis.stability import Axis, loops_of, over_plane
+from weirlab.documents import fields_of
 from weirlab.plots.plane import AxisOf, Line, heat_map
 from weirlab.plots.style import Plot
 from weirlab.report.page import Block, Page, Section, Table, Text, figure, heads, number, percent
@@ -126,10 +127,7 @@ def stability_json(queues: Sequence[ControlledQueue]) -> dict[str, object]:
     return {
         "queues": [
             {
-                "port": queue.port,
-                "scheme": queue.scheme,
-                "severity": queue.severity,
-                "degree": queue.degree,
+                **fields_of(queue, "port", "scheme", "severity", "degree"),
                 "class": queue.classes,
                 "parameters": asdict(queue.point),
                 "loops": [
@@ -258,11 +256,8 @@ def rank_json(scenario: Scenario, queues: list[ControlledQueue]) -> dict[str, ob
     return {
         "traffic": [
             {
-                "port": line.queue.port,
-                "flows": line.demand.flows,
-                "service": line.demand.service,
-                "severity": line.queue.severity,
-                "degree": line.queue.degree,
+                **fields_of(line.queue, "port", "severity", "degree"),
+                **fields_of(line.demand, "flows", "service"),
                 "class": line.queue.classes,
                 "demand_increase": line.demand.increase,
                 "demand_decrease": line.demand.decrease,

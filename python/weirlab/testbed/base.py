@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
+from weirlab.documents import fields_of
 from weirlab.errors import ImpossibleTrial, InputError, Problem
 
 if TYPE_CHECKING:
@@ -123,76 +125,49 @@ class Trial:
     """What else the testbed knows of this trial, such as the lateness of its sender."""
 
     def __post_init__(self) -> None:
-        self._check_counts()
-        self._check_directions()
-        for name, figure in {**self.latency_s, **self.facts}.items():
-            if isinstance(figure, float) and not math.isfinite(figure):
-                raise ImpossibleTrial(f"trial {self.spec.index}: {name} is {figure}")
-        if not (math.isfinite(self.effective_duration_s) and self.effective_duration_s > 0.0):
-            raise ImpossibleTrial(f"trial {self.spec.index}: it took {self.effective_duration_s:g} s")
-        if not (math.isfinite(self.offered_load_fps) and self.offered_load_fps > 0.0):
-            raise ImpossibleTrial(
-                f"trial {self.spec.index}: offered_load_fps is {self.offered_load_fps:g}, though "
-                f"{self.sent_frames} frames were sent"
-            )
+        for fault in chain(self._miscounted(), self._misdirected(), self._mistimed()):
+            raise ImpossibleTrial(f"trial {self.spec.index}: {fault}")
 
-    def _check_counts(self) -> None:
-        counts = {
-            "intended_frames": self.intended_frames,
-            "sent_frames": self.sent_frames,
-            "received_frames": self.received_frames,
-            "duplicated_frames": self.duplicated_frames,
-            "reordered_frames": self.reordered_frames,
-            "doubtful_frames": self.doubtful_frames,
-            "disturbed_frames": self.disturbed_frames,
-        }
+    def _miscounted(self) -> Iterator[str]:
+        names = ("intended", "sent", "received", "duplicated", "reordered", "doubtful", "disturbed")
+        counts = fields_of(self, *(f"{each}_frames" for each in names))
         for name, count in counts.items():
             if type(count) is not int:
-                raise ImpossibleTrial(f"trial {self.spec.index}: {name} is no whole number ({count!r})")
-            if count < 0:
-                raise ImpossibleTrial(f"trial {self.spec.index}: {name} is negative ({count})")
+                yield f"{name} is no whole number ({count!r})"
+            elif count < 0:
+                yield f"{name} is negative ({count})"
         if type(self.stopped_early) is not bool:
-            raise ImpossibleTrial(
-                f"trial {self.spec.index}: stopped_early is neither true nor false ({self.stopped_early!r})"
-            )
-        if self.received_frames > self.sent_frames:
-            raise ImpossibleTrial(
-                f"trial {self.spec.index}: received {self.received_frames} frames of {self.sent_frames} sent"
-            )
+            yield f"stopped_early is neither true nor false ({self.stopped_early!r})"
+        sent, received = self.sent_frames, self.received_frames
+        if received > sent:
+            yield f"received {received} frames of {sent} sent"
         for name, what in (("doubtful_frames", "are in doubt"), ("disturbed_frames", "are disturbed")):
-            if counts[name] > self.sent_frames - self.received_frames:
-                raise ImpossibleTrial(
-                    f"trial {self.spec.index}: {counts[name]} lost frames {what}, but only "
-                    f"{self.sent_frames - self.received_frames} were lost"
-                )
-        if self.sent_frames == 0:
-            raise ImpossibleTrial(
-                f"trial {self.spec.index}: no frame was sent at {self.spec.intended_load_fps:g} frames/s"
-            )
+            if counts[name] > sent - received:
+                yield f"{counts[name]} lost frames {what}, but only {sent - received} were lost"
+        if sent == 0:
+            yield f"no frame was sent at {self.spec.intended_load_fps:g} frames/s"
         if self.intended_frames == 0:
-            raise ImpossibleTrial(
-                f"trial {self.spec.index}: {self.sent_frames} frames were sent where none was intended"
-            )
-        if self.reordered_frames > self.received_frames:
-            raise ImpossibleTrial(
-                f"trial {self.spec.index}: {self.reordered_frames} of {self.received_frames} received frames "
-                f"came out of order"
-            )
+            yield f"{sent} frames were sent where none was intended"
+        if self.reordered_frames > received:
+            yield f"{self.reordered_frames} of {received} received frames came out of order"
 
-    def _check_directions(self) -> None:
+    def _misdirected(self) -> Iterator[str]:
         for each in self.per_direction:
             if not 0 <= each.received_frames <= each.sent_frames:
-                raise ImpossibleTrial(
-                    f"trial {self.spec.index}: {each.name} received {each.received_frames} frames of "
-                    f"{each.sent_frames} sent"
-                )
+                yield f"{each.name} received {each.received_frames} frames of {each.sent_frames} sent"
         for name in ("sent_frames", "received_frames"):
-            total = sum(getattr(each, name) for each in self.per_direction)
-            if self.per_direction and total != getattr(self, name):
-                raise ImpossibleTrial(
-                    f"trial {self.spec.index}: {name} of the directions add up to {total}, not to "
-                    f"{getattr(self, name)}"
-                )
+            total, whole = sum(getattr(each, name) for each in self.per_direction), getattr(self, name)
+            if self.per_direction and total != whole:
+                yield f"{name} of the directions add up to {total}, not to {whole}"
+
+    def _mistimed(self) -> Iterator[str]:
+        for name, figure in {**self.latency_s, **self.facts}.items():
+            if isinstance(figure, float) and not math.isfinite(figure):
+                yield f"{name} is {figure}"
+        if not (math.isfinite(self.effective_duration_s) and self.effective_duration_s > 0.0):
+            yield f"it took {self.effective_duration_s:g} s"
+        if not (math.isfinite(self.offered_load_fps) and self.offered_load_fps > 0.0):
+            yield f"offered_load_fps is {self.offered_load_fps:g}, though {self.sent_frames} frames were sent"
 
     @property
     def ran_s(self) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from weirlab.documents import fields_of
 from weirlab.testbed.account import MachineAccount
 from weirlab.testbed.linux_router import Placement
 
@@ -89,11 +90,8 @@ class TrialAccount:
         """Figures for the log."""
         return {
             **self.machine.facts(),
-            "router_softirq_s": self.router_softirq_s,
-            "sender_waited_s": self.sender_waited_s,
-            "receiver_waited_s": self.receiver_waited_s,
-            "receiver_on_cpu_s": self.receiver_on_cpu_s,
-            "late_frames": self.late_frames,
+            **fields_of(self, "router_softirq_s", "sender_waited_s", "receiver_waited_s"),
+            **fields_of(self, "receiver_on_cpu_s", "late_frames"),
         }
 
     def _others(self) -> Iterator[OthersTime]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from weirlab.documents import fields_of
 from weirlab.testbed.account import MachineAccount
 
 LATENESS_EDGES_S = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1)
@@ -128,15 +129,10 @@ class PathReport:
     def as_json(self) -> dict[str, object]:
         """The report without the records, as JSON values."""
         return {
-            "real_time": self.real_time,
-            "elapsed_s": self.elapsed_s,
-            "on_cpu_s": self.on_cpu_s,
-            "cpu": self.cpu,
+            **fields_of(self, "real_time", "elapsed_s", "on_cpu_s", "cpu", "threshold_s", "disturbance"),
             "stack_cpus": list(self.stack_cpus),
             "joined": list(self.joined),
-            "threshold_s": self.threshold_s,
             "degraded": list(self.degraded),
-            "disturbance": self.disturbance,
             "account": account_facts(self.account),
             "lateness_edges_s": list(LATENESS_EDGES_S),
             "ways": [

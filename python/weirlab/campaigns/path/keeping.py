@@ -13,6 +13,7 @@ from weirlab.campaigns.path.characterize import Characterization, Effort, Ending
 from weirlab.campaigns.path.estimate import HopEstimate
 from weirlab.campaigns.path.reverse import WayBack
 from weirlab.campaigns.path.route import Route
+from weirlab.documents import fields_of
 from weirlab.errors import InputError
 from weirlab.records import save_tables
 from weirlab.results import read_json, write_json
@@ -89,23 +90,21 @@ def hop_documents(found: Characterization) -> list[Mapping[str, object]]:
     return [_hop(each, found.effort.precision) for each in found.estimates()]
 
 
+_OF_LINK = (
+    *("capacity_bps", "capacity_low_bps", "capacity_high_bps"),
+    *("round_trip_s", "round_trip_low_s", "round_trip_high_s"),
+)
+
+
 def _hop(each: HopEstimate, precision: float) -> Mapping[str, object]:
     link = each.link
     return {
         "hops": each.hop.hops,
         "routers": list(each.hop.routers),
-        "after": each.after,
-        "sent": each.sent,
-        "answered": each.answered,
-        "withholds": each.withholds,
+        **fields_of(each, "after", "sent", "answered", "withholds"),
         "rtt_least_s": each.least_s,
         "settled": is_settled(each, precision),
-        "capacity_bps": None if link is None else link.capacity_bps,
-        "capacity_low_bps": None if link is None else link.capacity_low_bps,
-        "capacity_high_bps": None if link is None else link.capacity_high_bps,
-        "round_trip_s": None if link is None else link.round_trip_s,
-        "round_trip_low_s": None if link is None else link.round_trip_low_s,
-        "round_trip_high_s": None if link is None else link.round_trip_high_s,
+        **(dict.fromkeys(_OF_LINK) if link is None else fields_of(link, *_OF_LINK)),
         "slope_s_per_byte": None if each.line is None else each.line.slope,
         "intercept_s": None if each.line is None else each.line.intercept,
         "loss": None if each.loss is None else asdict(each.loss),

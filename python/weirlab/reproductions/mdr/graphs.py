@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 import polars as pl
 
+from weirlab.documents import fields_of
 from weirlab.reproductions.mdr.searches import Case, made, search_of
 from weirlab.reproductions.mdr.traces import CASES as PUBLISHED_CASES, replayed
 from weirlab.searches import FoundRates, SearchState
@@ -74,11 +75,8 @@ def _rows(name: str, whose: str, trials: Sequence[Trial]) -> list[dict[str, obje
             "trial": trial.spec.index,
             "load_fps": trial.spec.intended_load_fps,
             "duration_s": trial.spec.duration_s,
-            "intended_frames": trial.intended_frames,
-            "sent_frames": trial.sent_frames,
-            "received_frames": trial.received_frames,
-            "offered_load_fps": trial.offered_load_fps,
-            "effective_duration_s": trial.effective_duration_s,
+            **fields_of(trial, "intended_frames", "sent_frames", "received_frames"),
+            **fields_of(trial, "offered_load_fps", "effective_duration_s"),
         }
         for trial in trials
     ]

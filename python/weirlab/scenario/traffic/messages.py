@@ -222,17 +222,8 @@ class Algorithms(Model):
 
     def of(self, operation: Operation) -> Algorithm:
         """How this one is done."""
-        chosen: dict[Operation, Algorithm] = {
-            "all-reduce": self.all_reduce,
-            "reduce-scatter": self.reduce_scatter,
-            "all-gather": self.all_gather,
-            "all-to-all": self.all_to_all,
-            "broadcast": self.broadcast,
-            "reduce": self.reduce,
-            "gather": self.gather,
-            "scatter": self.scatter,
-        }
-        return chosen[operation]
+        chosen: Algorithm = getattr(self, operation.replace("-", "_"))
+        return chosen
 
 
 class Trace(Carried):
