@@ -20,7 +20,7 @@ class Way:
     """How a command is run."""
 
     more: str = ""
-    """Options that make it shorter."""
+    """Options that make it shorter; KEPT is a store of all pages: what one of them ran is there for others."""
     instead: Mapping[str, str] = field(default_factory=dict)
     """Words that others stand for."""
     live: bool = False
@@ -55,24 +55,26 @@ _SSH = "a host of the reader's, over SSH"
 SEARCH = Way("--timeout '5 s'", live=True, codes=(0, 1))
 
 WAYS: Mapping[str, Way] = {
-    # Published studies: --quick; what was made for one line is there for the next.
+    # Published studies: --quick.
     "reproduce bcn": not_run("300 runs of each configuration: minutes; --quick is run"),
-    "reproduce bcn --quick": Way("--store published", codes=(1,)),
-    "reproduce bcn --report": Way("--quick --store published", codes=(1,)),
+    "reproduce bcn --quick": Way("--store KEPT", codes=(1,)),
+    "reproduce bcn --report": Way("--quick --store KEPT", codes=(1,)),
     "reproduce bulk *": not_run("minutes; tests/reproduce runs it with --quick"),
     "reproduce mdr": not_run("300 searches of each cell: minutes; --quick is run"),
     "reproduce zrl": not_run("minutes; --quick is run"),
-    "reproduce NAME *": Way(instead={"NAME": "mdr"}),
+    "reproduce NAME *": Way("--store KEPT", instead={"NAME": "mdr"}),
     "reproduce zrl --on *": Way("--quick"),
-    "reproduce * --report": Way("--quick --store published"),
-    "reproduce * --quick": Way("--store published"),
+    "reproduce * --report": Way("--quick --store KEPT"),
+    "reproduce * --quick": Way("--store KEPT"),
     # Studies of minutes and more: fewer points.
     "study estimators": Way(
         "--replicates 1 --set study.exclude= --set study.factors.load= --set study.factors.hosts="
     ),
-    "study zrl-morris *": Way(f"{_ONE} --set study.design.trajectories=2"),
-    "study zrl-sobol *": Way(f"{_ONE} --set study.design.base=4"),
-    "study zrl-full --report": Way(f"{_TYPES} --set study.design.points=12 --out results/zrl-full"),
+    "study zrl-morris *": Way(f"{_ONE} --set study.design.trajectories=2 --store KEPT"),
+    "study zrl-sobol *": Way(f"{_ONE} --set study.design.base=4 --store KEPT"),
+    "study zrl-full --report": Way(
+        f"{_TYPES} --set study.design.points=12 --out results/zrl-full --store KEPT"
+    ),
     "study zrl-full * --report": Way(f"{_TYPES} --set study.design.points=12"),
     "study zrl-128-[23] *": Way(f"{_ONE} --replicates 1"),
     "search-lab strict.py *": Way(_LAB + " --goals 10s"),

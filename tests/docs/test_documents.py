@@ -151,8 +151,8 @@ def _is_python(block: Block) -> bool:
 class Reader:
     """Follows pages in a directory, either what needs no real path or what does."""
 
-    def __init__(self, there: Path, instead: Mapping[str, str], *, live: bool) -> None:
-        self.there, self.instead, self.live = there, instead, live
+    def __init__(self, there: Path, kept: Path, instead: Mapping[str, str], *, live: bool) -> None:
+        self.there, self.kept, self.instead, self.live = there, kept, instead, live
         give(there)
         for name in ("home", "bin"):
             (there / name).mkdir()
@@ -188,7 +188,7 @@ class Reader:
         """What a command prints; None where it is not run here."""
         if way.why_not or way.live != self.live:
             return None
-        words = ["weir", *arguments, *shlex.split(way.more)]
+        words = ["weir", *arguments, *shlex.split(way.more.replace("KEPT", shlex.quote(str(self.kept))))]
         for old, new in {**self.instead, **way.instead}.items():
             words = [word.replace(old, new) for word in words]
         if way.far:
@@ -240,8 +240,17 @@ LIVE = [
 ]
 
 
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of all workers of a parallel run."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kept"
+
+
 @pytest.mark.parametrize("page", EXECUTED, ids=[str(page.relative_to(ROOT)) for page in EXECUTED])
-def test_a_page_shows_what_happens(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_page_shows_what_happens(
+    page: Path, tmp_path: Path, kept: Path, request: pytest.FixtureRequest
+) -> None:
     instead = dict(INSTEAD)
     text = page.read_text(encoding="utf-8")
     if "s3://" in text:
@@ -252,13 +261,13 @@ def test_a_page_shows_what_happens(page: Path, tmp_path: Path, request: pytest.F
             cluster = servers.enter_context(contextlib.closing(Dask(tmp_path / "dask")))
             cluster.start_workers()
             instead["tcp://head:8786"] = cluster.address
-        Reader(tmp_path, instead, live=False).follow(page)
+        Reader(tmp_path, kept, instead, live=False).follow(page)
 
 
 @pytest.mark.live
 @pytest.mark.parametrize("page", LIVE, ids=[str(page.relative_to(ROOT)) for page in LIVE])
-def test_a_page_shows_what_happens_over_real_paths(page: Path, tmp_path: Path) -> None:
-    Reader(tmp_path, INSTEAD, live=True).follow(page)
+def test_a_page_shows_what_happens_over_real_paths(page: Path, tmp_path: Path, kept: Path) -> None:
+    Reader(tmp_path, kept, INSTEAD, live=True).follow(page)
 
 
 def test_an_output_that_differs_is_seen() -> None:
