@@ -20,7 +20,7 @@ class Way:
     """How a command is run."""
 
     more: str = ""
-    """Options that make it shorter; KEPT is a store of all pages: what one of them ran is there for others."""
+    """Options that make it shorter; KEPT is a store of all pages: what one ran is there for others."""
     instead: Mapping[str, str] = field(default_factory=dict)
     """Words that others stand for."""
     live: bool = False
