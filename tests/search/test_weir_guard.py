@@ -11,12 +11,13 @@ from search.weir_searches import CSIT, LOADS, NDR, PDR, searched
 from weirlab.searches import ControlledSearch, Irregularity, SearchGoal
 from weirlab.searches.base import Ending
 from weirlab.searches.evidence import Stationarity
-from weirlab.searches.lab_devices import Drifting, TwoKnees
+from weirlab.searches.lab_devices import TwoKnees
 from weirlab.searches.lab_state import Leak
 from weirlab.searches.weir import Weir
 from weirlab.testbed.devices import (
     DeepBuffer,
     Device,
+    Drifting,
     Knee,
     Offer,
     RandomDrops,

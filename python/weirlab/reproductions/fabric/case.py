@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,7 @@ from weirlab.runs import replicate_seeds, simulate
 from weirlab.scenario import Scenario, loads
 
 Tree = Mapping[str, object]
+_SCENARIOS = Path(__file__).parent / "scenarios"
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class Case:
     """A scenario and how often it runs."""
 
     name: str
-    text: str
+    file: str
+    """Of `scenarios` beside this, without its ending; what it lacks is in `changes`."""
     changes: Mapping[str, object] = field(default_factory=dict)
     seeds: int = 5
     permuted: int = 0
@@ -34,7 +37,8 @@ class Case:
     def scenario(self, seed: int) -> Scenario:
         """Raises ScenarioError for what the simulator does not have."""
         drawn = {"traffic.all.pattern": _drawn(self.permuted, seed)} if self.permuted else {}
-        return loads(self.text, {**self.changes, **drawn}, file=f"<{self.name}>")
+        text = (_SCENARIOS / f"{self.file}.yaml").read_text(encoding="utf-8")
+        return loads(text, {**self.changes, **drawn}, file=f"<{self.name}>")
 
 
 def of_case(case: Case, seed: int, seeds: int, threads: int | None) -> pl.DataFrame:

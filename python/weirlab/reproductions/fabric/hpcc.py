@@ -30,39 +30,6 @@ _ADAPTER: Tree = {
 then hyper-active steps of one length; each marked packet counts.
 
 Source: HPCC simulator, `run.py`, `rdma-hw.cc`."""
-_W_AI = """\
-weirlab: 1
-name: w-ai
-network: {kind: star, hosts: 17, link: {rate: 100 Gbit/s, delay: 1 us}}
-queues: {all: {at: "@switches->*", kind: drop-tail, limit: unlimited}}
-traffic:
-  writes:
-    from: host-[0-15]
-    to: host-16
-    source: {kind: messages, sizes: {kind: fixed, size: 20 MB}, every: 1 s, gaps: {kind: constant}}
-    transport: {kind: rdma, congestion_control: {kind: hpcc, max_stage: 5, w_ai: 80 B}, round_trip: 4 us}
-run: {duration: 10 ms, seed: 1}
-record: {queue: {levels: switch-0->host-16, bin: 100 B}}
-measure:
-  p95: {kind: queue-percentile, of: switch-0->host-16, percentile: 95 %}
-"""
-_RACK = """\
-weirlab: 1
-name: rack
-network: {kind: star, hosts: 10, link: {rate: 25 Gbit/s, delay: 1.18 us, framing: none}}
-queues: {all: {at: "@switches->*", kind: drop-tail, limit: unlimited}}
-traffic:
-  long:
-    from: host-0
-    to: host-9
-    source: {kind: messages, sizes: {kind: fixed, size: 100 MB}, every: 1 s, gaps: {kind: constant}}
-run: {duration: 10 ms, seed: 1}
-record:
-  rate: {flow: long, every: 100 us}
-  queue: {levels: switch-0->host-9, bin: 1 kB}
-measure:
-  most: {kind: max-queue, of: switch-0->host-9}
-"""
 _MARKS = {"k_min": "100 kB", "k_max": "400 kB", "p_max": "20 %", "when": "departure"}
 _CONTROLLED: Mapping[str, Tree] = {"dcqcn": _ADAPTER, "hpcc": {"kind": "hpcc", "max_stage": 0}}
 
@@ -97,10 +64,10 @@ def _micro() -> Iterator[Case]:
         joining = {**new, **_carried(name, ["long", "new"])}
         # Marks with DCQCN are drawn, and rates swing.
         seeds = 16 if name == "dcqcn" else 5
-        yield Case(f"joining, {name}", _RACK, joining, seeds=seeds)
+        yield Case(f"joining, {name}", "rack", joining, seeds=seeds)
         if name == "dcqcn":
             coming = {"control.dcqcn.marking.when": "arrival"}
-            yield Case("joining, dcqcn, marks on arrival", _RACK, {**joining, **coming}, seeds=seeds)
+            yield Case("joining, dcqcn, marks on arrival", "rack", {**joining, **coming}, seeds=seeds)
         mice = {
             "traffic.long.from": "host-[0-1]",
             "traffic.long.source.sizes.size": "1 GB",
@@ -116,66 +83,16 @@ def _micro() -> Iterator[Case]:
                 "until": "delivered" if name == "dcqcn" else "acknowledged",
             },
         }
-        yield Case(f"mice, {name}", _RACK, {**mice, **_carried(name, ["long", "mice"])}, seeds=seeds)
+        yield Case(f"mice, {name}", "rack", {**mice, **_carried(name, ["long", "mice"])}, seeds=seeds)
         recovery = {
             "traffic.short": _more("host-1", "1 MB", "1 ms"),
             "measure.before": {"kind": "delivered-rate", "of": "long", "window": "0.5 ms .. 1 ms"},
             # The short flow lasts for 0.6 to 1 ms.
             "measure.after": {"kind": "delivered-rate", "of": "long", "window": "3.8 ms .. 4 ms"},
         }
-        yield Case(f"recovery, {name}", _RACK, {**recovery, **_carried(name, ["long", "short"])}, seeds=seeds)
-
-
-_TESTBED = """\
-weirlab: 1
-name: testbed
-network:
-  kind: graph
-  link: {framing: none, rate: 100 Gbit/s, delay: 700 ns}
-  nodes:
-    h0: {kind: host, count: 16}
-    h1: {kind: host, count: 16}
-    h2: {kind: host, count: 16}
-    h3: {kind: host, count: 16}
-    tor: {kind: switch, count: 4}
-    agg: {kind: switch}
-  links:
-    r0: {join: [h0-*, tor-0], rate: 25 Gbit/s, delay: 1150 ns}
-    r1: {join: [h1-*, tor-1], rate: 25 Gbit/s, delay: 1150 ns}
-    r2: {join: [h2-*, tor-2], rate: 25 Gbit/s, delay: 1150 ns}
-    r3: {join: [h3-*, tor-3], rate: 25 Gbit/s, delay: 1150 ns}
-    up: {join: [tor-*, agg]}
-buffers:
-  all:
-    at: "@switches"
-    size: 32 MB
-    ingress: {rdma: {classes: [0], alpha: 0.11, reserved: 4 kB, lossless: {}}}
-    flow_control: {stops: link}
-traffic:
-  web:
-    from: "@hosts"
-    to: "@hosts"
-    pattern: {kind: uniform}
-    source: {kind: messages, sizes: {kind: published, name: websearch}, load: 30 %}
-    stop: 60 ms
-  short:
-    from: "@hosts"
-    to: "@hosts"
-    pattern: {kind: uniform}
-    source: {kind: messages, sizes: {kind: fixed, size: 1.5 kB}, load: 0.1 %}
-    stop: 60 ms
-run: {duration: 80 ms, seed: 1}
-record: {queues: {levels: "tor-*->h*", bin: 64 B}}
-measure:
-  slowdown: {kind: slowdown, of: short, at: 99 %}
-  time: {kind: message-time, of: short, at: 99 %, until: acknowledged}
-  p50: {kind: queue-percentile, of: "tor-*->h*", percentile: 50 %}
-  p95: {kind: queue-percentile, of: "tor-*->h*", percentile: 95 %}
-  p99: {kind: queue-percentile, of: "tor-*->h*", percentile: 99 %}
-  held: {kind: pause-fraction, of: "@hosts->*"}
-"""
-"""Of messages of web search alone a run has some dozens below 3 kB: too few for a 99th percentile. Eight
-thousand more of their mean size meet the same queues."""
+        yield Case(
+            f"recovery, {name}", "rack", {**recovery, **_carried(name, ["long", "short"])}, seeds=seeds
+        )
 
 
 def _web(control: str, load: int) -> Tree:
@@ -205,31 +122,6 @@ def _marked(at: str | list[str], gbps: int) -> Tree:
     }
 
 
-_HADOOP = """\
-weirlab: 1
-name: hadoop
-network:
-  kind: graph
-  link: {framing: none, rate: 400 Gbit/s, delay: 1 us}
-  nodes:
-    host: {kind: host, count: 320}
-    tor: {kind: switch, count: 20}
-    agg: {kind: switch, count: 20}
-    core: {kind: switch, count: 16}
-queues:
-  all: {at: "@switches->*", kind: drop-tail, limit: unlimited}
-traffic:
-  all:
-    from: "@hosts"
-    to: "@hosts"
-    pattern: {kind: uniform}
-    source: {kind: messages, sizes: {kind: published, name: fb-hadoop}, load: 50 %}
-    transport: {kind: rdma, round_trip: 13 us}
-    stop: 2 ms
-run: {duration: 3 ms, seed: 1}
-measure:
-  time: {kind: message-time, of: all, at: 95 %, sizes: 1 B .. 1 kB, until: acknowledged}
-"""
 _HADOOP_LINKS: Tree = {
     **{
         f"network.links.rack-{rack}": {
@@ -256,16 +148,16 @@ def cases() -> Iterator[Case]:
     """The weight of additive increase, the micro-benchmarks, web search and Hadoop."""
     for size in (25, 50, 80, 150, 300):
         at = "traffic.writes.transport.congestion_control.w_ai"
-        yield Case(f"w_ai {size}", _W_AI, {at: f"{size} B"}, seeds=1)
+        yield Case(f"w_ai {size}", "w-ai", {at: f"{size} B"}, seeds=1)
     yield from _micro()
     for name in _CONTROLLED:
         for load in (30, 50):
             # With DCQCN 99th percentiles vary from run to run.
             long = {"traffic.web.stop": "240 ms", "traffic.short.stop": "240 ms", "run.duration": "260 ms"}
             changes = {**_web(name, load), **(long if name == "dcqcn" else {})}
-            yield Case(f"websearch {load}, {name}", _TESTBED, changes, seeds=16, quick=False)
+            yield Case(f"websearch {load}, {name}", "testbed", changes, seeds=16, quick=False)
     marks = {"k_min": "300 kB", "k_max": "300 kB"}
     for name, queue in (("hpcc", {}), ("dctcp", {f"queues.all.marking.{key}": marks[key] for key in marks})):
         control = {"kind": name, **({"max_stage": 0} if name == "hpcc" else {})}
         of_hadoop: Tree = {**_HADOOP_LINKS, "traffic.all.transport.congestion_control": control, **queue}
-        yield Case(f"hadoop 50, {name}", _HADOOP, of_hadoop, seeds=3, quick=False)
+        yield Case(f"hadoop 50, {name}", "hadoop", of_hadoop, seeds=3, quick=False)

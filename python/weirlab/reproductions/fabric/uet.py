@@ -12,19 +12,6 @@ from weirlab.reproductions.published import Uet, read
 UET = read("fabric-uet", Uet)
 PACKET, HEADERS = 4150, 64
 """Of uet-htsim [B]."""
-_UET = """\
-weirlab: 1
-name: uet
-network:
-  kind: xgft
-  children: [2, 2, 4]
-  parents: [1, 2, 2]
-  link: {rate: 100 Gbit/s, delay: 1 us, framing: none}
-run: {duration: 40 ms, seed: 1}
-measure:
-  tail: {kind: message-time, of: "*", at: 100 %, until: acknowledged}
-  first: {kind: message-time, of: "*", at: 0.0001 %, until: acknowledged}
-"""
 _CREDIT: Tree = {"packets": 4 * 4096 / PACKET}
 """16 KiB with headers at a time."""
 _CONTROLS: Mapping[str, Tree] = {
@@ -231,7 +218,7 @@ def cases() -> Iterator[Case]:
             drawn = large and "incast" not in experiment
             yield Case(
                 f"{experiment}, {control}",
-                _UET,
+                "uet",
                 {**_Levels(levels).queues(control), **changes},
                 seeds=3 if drawn else 10,
                 permuted=1024 if drawn else 0,
