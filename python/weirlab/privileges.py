@@ -26,7 +26,7 @@ _SWITCHES = (
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"),
 )
 """Settings that keep user namespaces from ordinary users: where, the value that does, and the remedy."""
-BY_ROOT = "Run the command with sudo, or in a container that has CAP_SYS_ADMIN and CAP_NET_ADMIN"
+BY_ROOT = "Run the command with sudo, or its container with --privileged"
 """The remedy that always helps."""
 
 

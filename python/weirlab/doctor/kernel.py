@@ -22,7 +22,10 @@ FEATURES = {
         "no testbed with emulated routers or paths",
         "a privileged container ('docker run --privileged')",
     ),
-    "tun devices": ("no emulated paths in user space", "a kernel with CONFIG_TUN, and /dev/net/tun"),
+    "tun devices": (
+        "no emulated paths in user space",
+        "a kernel with CONFIG_TUN, and /dev/net/tun; run the container with --privileged",
+    ),
     "qdisc tbf": ("links cannot be shaped by the kernel", "a kernel with CONFIG_NET_SCH_TBF"),
     "qdisc htb": ("links cannot be shared by classes", "a kernel with CONFIG_NET_SCH_HTB"),
     "qdisc netem": (
@@ -44,7 +47,7 @@ def checks() -> Iterator[Check]:
         refused or "made and removed one",
         lacks=bool(refused),
         means=LIVE_ONLY,
-        remedy="run the command with sudo, or in a privileged container; a kernel with CONFIG_NET_NS",
+        remedy="run the command with sudo, or its container with --privileged; a kernel with CONFIG_NET_NS",
     )
     for name, (means, remedy) in FEATURES.items():
         answer = tried.get(name, "not tried: no network namespace")

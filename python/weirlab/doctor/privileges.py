@@ -27,7 +27,7 @@ def checks() -> Iterator[Check]:
         if refused
         else "no 'router: linux' or 'testpmd'; emulated paths and 'router: shaped' have a user namespace of "
         "their own",
-        remedy="run the command with sudo; in a container, grant CAP_SYS_ADMIN and CAP_NET_ADMIN",
+        remedy="run the command with sudo, or its container with --privileged",
     )
     yield checked(
         "user namespaces",

@@ -250,7 +250,8 @@ class EmulatedPath:
                 fd, transports = _core.create_device(namespace.path, name, joined=joined)
             except OSError as error:
                 raise MissingCapability(
-                    f"an emulated path needs TUN devices (/dev/net/tun): {error}"
+                    f"an emulated path needs /dev/net/tun: {error}. Load it (as root: modprobe tun), or run "
+                    "the container with --privileged"
                 ) from error
             stack.callback(os.close, fd)
             found.append((fd, tuple(transports)))
