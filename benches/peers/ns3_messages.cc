@@ -23,6 +23,7 @@
 #include <iostream>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 using namespace ns3;
@@ -96,8 +97,15 @@ class TreeRouting : public Ipv4RoutingProtocol
         return Way(header, packet);
     }
 
-    bool RouteInput(Ptr<const Packet> packet, const Ipv4Header& header, Ptr<const NetDevice> device, UnicastForwardCallback forward,
-                    MulticastForwardCallback, LocalDeliverCallback deliver, ErrorCallback) override
+    using ByValue = bool (Ipv4RoutingProtocol::*)(Ptr<const Packet>, const Ipv4Header&, Ptr<const NetDevice>, UnicastForwardCallback,
+                                                  MulticastForwardCallback, LocalDeliverCallback, ErrorCallback);
+    /// As this version of ns-3 passes it: by value in Debian 12, by reference in Ubuntu 24.04.
+    template <typename T>
+    using Passed = std::conditional_t<std::is_same_v<decltype(&Ipv4RoutingProtocol::RouteInput), ByValue>, T, const T&>;
+
+    bool RouteInput(Ptr<const Packet> packet, const Ipv4Header& header, Ptr<const NetDevice> device,
+                    Passed<UnicastForwardCallback> forward, Passed<MulticastForwardCallback>, Passed<LocalDeliverCallback> deliver,
+                    Passed<ErrorCallback>) override
     {
         uint32_t interface = m_ipv4->GetInterfaceForDevice(device);
         if (m_ipv4->IsDestinationAddress(header.GetDestination(), interface))
