@@ -33,6 +33,12 @@ def test_slow_links_have_a_quarter_of_the_queue_and_its_marks():
     ]
 
 
+def test_credit_gives_the_first_message_of_an_outcast_the_time_that_was_recorded_to_six_digits(monkeypatch):
+    only(monkeypatch, "outcast, rccc", "outcast, both")
+    found = rows(Found(simulated(Effort(quick=True, threads=1))))
+    assert [row.verdict for row in found if "first" in row.name] == [Verdict.HOLDS] * 2
+
+
 def test_flows_that_join_with_a_first_window_of_50_packets_lose_the_80_packets_that_were_recorded():
     (case,) = (case for case in CASES if case.name == "join, nscc")
     records = simulate(case.scenario(1), [1])
@@ -96,18 +102,18 @@ def test_a_run_that_is_too_slow_fails_its_limit_and_its_row():
     assert limit.verdict is Verdict.MISFIT
 
 
-def test_joining_flows_are_known_where_no_run_differs_and_not_where_all_end_sooner():
-    for shift, verdict in ((0.0, Verdict.KNOWN), (-20_000.0, Verdict.MISFIT), (475_000.0, Verdict.GONE)):
+def test_outcast_flows_are_known_where_no_run_differs_and_not_where_all_end_later():
+    for shift, verdict in ((0.0, Verdict.KNOWN), (20_000.0, Verdict.MISFIT), (-995_920.0, Verdict.GONE)):
         table = pl.DataFrame(
             {
-                "case": "join, both",
+                "case": "outcast, both",
                 "measure": ["tail"] * 5 + ["first"] * 5,
                 "replicate": [*range(5)] * 2,
-                "value": [217_080_160.0 + shift] * 5 + [97_100_000.0, 97_200_000.0] * 2 + [97_300_000.0],
+                "value": [1_635_105_920.0 + shift] * 5 + [200_107_830.0] * 5,
             }
         )
-        tail, _ = rows(Found(table))
-        assert tail.verdict is verdict, tail
+        tail, first = rows(Found(table))
+        assert (tail.verdict, first.verdict) == (verdict, Verdict.HOLDS), tail
 
 
 def test_a_median_below_a_published_bound_is_known_where_it_repeats_and_gone_where_it_passes():

@@ -278,7 +278,7 @@ impl Messages {
             if let Due::Credit(_) = due {
                 let pause = ends.give_credit(fabric, self.adapters.adaption(host, ends));
                 self.adapters.pause_credit(host, fabric.now() + pause);
-                self.adapters.enter(host, place, ends.wish(fabric.now(), false));
+                self.adapters.enter(host, place, ends.wish_again());
             } else {
                 ends.send(fabric, 1 + self.adapters.active(host));
                 let (wish, next) = (ends.wish(fabric.now(), true), ends.next());
@@ -292,6 +292,7 @@ impl Messages {
         let slot = &mut self.slots[place as usize];
         slot.note();
         (slot.ends, slot.is_live) = (None, false);
+        self.adapters.leave(slot.row.to, place);
         let group = &mut self.groups[slot.group as usize];
         group.live -= 1;
         group.count(&slot.row);

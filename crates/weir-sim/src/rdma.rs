@@ -30,9 +30,9 @@ pub(crate) struct RdmaEnds {
     credit: Option<(f64, f64)>,
     /// Whether credit adapts to the network.
     adapts: bool,
-    /// The class in which the sender waits for its turn at the adapter, if it does, and how much the receiver wants to give credit there.
+    /// The class in which the sender waits for its turn at the adapter, if it does, and whether the receiver waits there to give credit.
     asked: Option<u8>,
-    demand: Demand,
+    has_turn: bool,
 }
 
 impl RdmaEnds {
@@ -71,7 +71,7 @@ impl RdmaEnds {
             credit,
             adapts: config.credit.is_some_and(|credit| credit.oversubscription.is_some()),
             asked: None,
-            demand: Demand::Nothing,
+            has_turn: false,
         }
     }
 
@@ -117,12 +117,21 @@ impl RdmaEnds {
                 _ => Wish::Nothing,
             };
         }
-        let demand = if self.credit.is_some() { self.receiver.demand() } else { Demand::Nothing };
-        if demand <= self.demand {
+        if self.credit.is_none() || self.has_turn || self.receiver.demand() != Demand::Urgent {
             return Wish::Nothing;
         }
-        self.demand = demand;
-        if demand == Demand::Urgent { Wish::Credit } else { Wish::IdleCredit }
+        self.wish_again()
+    }
+
+    /// What the receiver asks for when it has given credit.
+    pub(crate) fn wish_again(&mut self) -> Wish {
+        let demand = self.receiver.demand();
+        self.has_turn = demand == Demand::Urgent;
+        match demand {
+            Demand::Nothing => Wish::Nothing,
+            Demand::Idle => Wish::IdleCredit,
+            Demand::Urgent => Wish::Credit,
+        }
     }
 
     /// Sends a packet, if one may go; so many messages of its host are active.
@@ -143,9 +152,7 @@ impl RdmaEnds {
     ///
     /// Source: uet-htsim, `uec.cpp` (time per quantum)
     pub(crate) fn give_credit(&mut self, fabric: &mut Fabric<'_>, adaption: Option<&mut Adaption>) -> Span {
-        self.demand = Demand::Nothing;
-        let wants = self.receiver.demand() != Demand::Nothing;
-        let Some((packets, rate)) = self.credit.filter(|_| wants) else { return Span::ZERO };
+        let Some((packets, rate)) = self.credit else { return Span::ZERO };
         let (packet, given): (Packet, Bytes) = self.receiver.give_credit(packets);
         fabric.send_loaded(self.flow + 1, self.answer, Lane::Data, Body::Rdma(packet));
         let bytes = if given == Bytes::ZERO { LEAST_CREDIT } else { given };
@@ -214,7 +221,7 @@ struct Adapter {
     /// Places of messages that may send a packet, each with its class, and of those whose senders want credit.
     sending: VecDeque<(u32, u8)>,
     credited: VecDeque<u32>,
-    /// Places of those that get credit when nobody wants any.
+    /// Places of those that get credit when nobody wants any, once more after each turn. Source: uet-htsim, `uec.cpp`
     idle: VecDeque<u32>,
     /// No credit before.
     credit: Time,
@@ -248,12 +255,16 @@ impl Adapters {
                 }
                 sending.push_back((place, class));
             }
-            Wish::Credit => {
-                let adapter = self.of(host);
-                adapter.idle.retain(|&idle| idle != place);
-                adapter.credited.push_back(place);
-            }
+            Wish::Credit => self.of(host).credited.push_back(place),
             Wish::IdleCredit => self.of(host).idle.push_back(place),
+        }
+    }
+
+    /// The message at `place` is over: `host` gives it no more credit.
+    pub(crate) fn leave(&mut self, host: u32, place: u32) {
+        if let Some(adapter) = self.known(host) {
+            adapter.credited.retain(|&other| other != place);
+            adapter.idle.retain(|&other| other != place);
         }
     }
 

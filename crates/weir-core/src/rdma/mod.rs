@@ -15,6 +15,7 @@ mod detection;
 mod packet;
 mod paths;
 mod receiver;
+mod requests;
 mod sender;
 mod sleek;
 mod window;

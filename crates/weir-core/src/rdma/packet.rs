@@ -5,7 +5,8 @@ use crate::units::Time;
 /// A packet, without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Data: its number, from 0. Probes: the first that is not known to have arrived. Answers: the number of the packet that they answer.
+    /// Data: its number, from 0. Probes: the first that is not known to have arrived. Requests: theirs, from 0.
+    /// Answers: the number of the packet that they answer.
     pub number: u64,
     /// Answers: the first packet that has not arrived.
     pub next: u64,
@@ -47,6 +48,8 @@ pub enum PacketKind {
     Arrived,
     /// What `next` and `arrived` say, to a probe.
     Probed,
+    /// A request has arrived, and what `next` and `arrived` say.
+    Heard,
     /// Its header has arrived.
     Cut,
     /// It came out of order: the sender goes back to `next`.

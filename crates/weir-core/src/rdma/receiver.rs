@@ -41,9 +41,10 @@ pub struct Receiver {
     given: u64,
     /// What it gives at most beyond what was asked for.
     most: u64,
-    /// Whether it has given some, and a payload was cut since or the sender said that it waits.
-    has_given: bool,
+    /// Whether its sender has its turn to get some: it asks for more than before, a payload was cut, or it said that it waits.
     is_due: bool,
+    /// Whether it gets some in spare time.
+    is_idle: bool,
 }
 
 /// How much a sender wants credit.
@@ -53,7 +54,7 @@ pub enum Demand {
     Nothing,
     /// It has all that it asked for, and may have some more if nobody wants any.
     Idle,
-    /// It has asked for more, or sends again.
+    /// It has asked for more, waits, or sends again.
     Urgent,
 }
 
@@ -80,9 +81,9 @@ impl Receiver {
             frame: config.frame_of(packets, packets.payload_bytes),
             wanted: 0,
             given: 0,
-            most: config.credit.map_or(0, |credit| (credit.most * product.count() as f64) as u64),
-            has_given: false,
+            most: config.credit.map_or(0, |credit| whole_units(credit.most * product.count() as f64)),
             is_due: false,
+            is_idle: false,
         }
     }
 
@@ -93,19 +94,24 @@ impl Receiver {
 
     /// A packet came.
     pub fn handle(&mut self, now: Time, packet: &Packet) {
+        // What has come before is no news, and asks for nothing.
+        if packet.kind == PacketKind::Header && self.has(packet.number) {
+            return self.answer(PacketKind::Arrived, packet);
+        }
+        let is_call = packet.kind == PacketKind::Header || packet.kind == PacketKind::Request && packet.asks;
+        self.is_due |= is_call || packet.from > self.wanted;
         self.wanted = self.wanted.max(packet.from);
         match packet.kind {
             PacketKind::Data => self.take(now, packet),
-            PacketKind::Header => {
-                self.is_due = true;
-                self.answer(PacketKind::Cut, packet);
-            }
-            // Answers to what came last were lost.
-            PacketKind::Request if self.finished.is_some() => self.answer(PacketKind::Arrived, packet),
-            PacketKind::Request => self.is_due = true,
+            PacketKind::Header => self.answer(PacketKind::Cut, packet),
+            PacketKind::Request => self.answer(PacketKind::Heard, packet),
             PacketKind::Probe => self.answer(PacketKind::Probed, packet),
             _ => {}
         }
+    }
+
+    fn has(&self, number: u64) -> bool {
+        number < self.next || self.early.contains(&number)
     }
 
     fn take(&mut self, now: Time, packet: &Packet) {
@@ -113,7 +119,7 @@ impl Receiver {
         if number > self.next && self.recovery != Recovery::Selective {
             return self.refuse(now, packet);
         }
-        let is_double = number < self.next || self.early.contains(&number);
+        let is_double = self.has(number);
         let is_next = number == self.next;
         if is_next {
             self.next += 1;
@@ -195,25 +201,35 @@ impl Receiver {
         self.answers.pop_front()
     }
 
-    /// Whether its sender wants credit.
+    /// Whether its sender wants credit, of which it is told whatever has arrived.
+    ///
+    /// Source: uet-htsim, `uec.cpp` (its two lists of senders)
     pub fn demand(&self) -> Demand {
-        match self.finished {
-            None if self.wanted > self.given || self.is_due => Demand::Urgent,
-            None if self.has_given && self.given < self.wanted + self.most => Demand::Idle,
-            _ => Demand::Nothing,
+        if self.is_due || self.wanted > self.given {
+            Demand::Urgent
+        } else if self.is_idle {
+            Demand::Idle
+        } else {
+            Demand::Nothing
         }
     }
 
-    /// Credit for `packets` more, or as much as is wanted if any is, and how much that is.
+    /// Credit for `packets` more, or as much as is wanted if it is its turn, and how much that is.
     pub fn give_credit(&mut self, packets: f64) -> (Packet, Bytes) {
         let units = (packets * self.frame.count() as f64 / CREDIT_UNIT as f64).round().max(1.0);
         let most = units as u64 * CREDIT_UNIT;
         let is_urgent = self.demand() == Demand::Urgent;
         let more = if is_urgent { self.wanted.saturating_sub(self.given).min(most) } else { most };
-        (self.has_given, self.is_due) = (true, false);
+        self.is_due = false;
         self.given += more;
+        self.is_idle = is_urgent || self.given < self.wanted + self.most;
         (Packet { from: self.given, ..Packet::new(PacketKind::Credit, 0, self.class) }, Bytes::new(more))
     }
+}
+
+/// As many whole units of credit as are in so many bytes.
+fn whole_units(bytes: f64) -> u64 {
+    (bytes / CREDIT_UNIT as f64) as u64 * CREDIT_UNIT
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::detection::Detector;
 use super::packet::{Packet, PacketKind};
 use super::paths::{Fate, Paths};
+use super::requests::Requests;
 use super::sleek::Known;
 use super::window::Window;
 use super::{CREDIT_UNIT, Config, Recovery};
@@ -12,8 +13,9 @@ use crate::cc::{
 use crate::spec::messages::Packets;
 use crate::units::{Bytes, Span, Time};
 
-/// A sender without credit and without packets in flight asks for some after so many timeouts: credit for it was lost, or many take turns.
-const STARVED: u64 = 10;
+/// A sender without credit and without packets in flight asks for some after so many timeouts, when credit for it must have been lost: the turns
+/// of many senders take long, too. In uet-htsim it never asks.
+const STARVED: u64 = 100;
 
 /// The sending end: it is asked for the next packet when the line is free, and told what comes back.
 #[derive(Debug)]
@@ -30,6 +32,7 @@ pub struct Sender {
     control: Controller,
     needs: cc::Needs,
     window: Window,
+    requests: Requests,
     paths: Option<Paths>,
     credit: Option<Granted>,
     /// A packet without data that goes before all others.
@@ -70,6 +73,8 @@ struct Granted {
     /// All that it was given, and what is left: less than nothing after a packet that took more.
     given: u64,
     left: i64,
+    /// What its last packet asked for; a request says that again.
+    asked: u64,
 }
 
 impl Sender {
@@ -88,9 +93,12 @@ impl Sender {
             revokes: credit.revokes,
             most: (credit.most * product) as u64,
             given: 0,
+            asked: 0,
             left: (credit.initial * product).max(1.0) as i64,
         });
         let needs = control.needs();
+        // Source: uet-htsim, `uec.cpp` (the round trip in which one request goes is known to senders with a window)
+        let between = if config.congestion_control.has_window() { path.round_trip } else { Span::ZERO };
         Sender {
             recovery: config.recovery,
             detector: Detector::new(config.detection, path),
@@ -103,6 +111,7 @@ impl Sender {
             control,
             needs,
             window: Window::new(bytes.count(), packets.payload_bytes.count()),
+            requests: Requests::new(between),
             paths,
             credit,
             errand: None,
@@ -155,14 +164,21 @@ impl Sender {
 
     #[inline]
     fn next_data_at(&self) -> Time {
-        let Some(number) = self.window.due() else { return Time::NEVER };
-        let (flight, bytes) = (self.window.flight(), self.window.bytes_of(number));
+        let Some(due) = self.due() else { return Time::NEVER };
+        let flight = self.window.flight();
+        let bytes = if let Due::Data(number) = due { self.window.bytes_of(number) } else { 0 };
         let window = self.control.window().count().min(self.most);
         // The rate bounds what a paced sender has beyond its window.
         let bytes = if self.control.pace() == Pace::AtOnce { bytes } else { 1 };
         let fits = flight == 0 || flight.saturating_add(bytes) <= window || self.is_repairing();
         let has_credit = self.credit.is_none_or(|credit| credit.left > 0);
         if fits && has_credit { self.paced } else { Time::NEVER }
+    }
+
+    /// What goes next: lost data, lost requests, new data.
+    fn due(&self) -> Option<Due> {
+        let again = self.requests.due().filter(|_| !self.window.has_lost());
+        again.map(Due::Request).or_else(|| self.window.due().map(Due::Data))
     }
 
     /// Whether packets are to be sent again whatever the window.
@@ -178,7 +194,10 @@ impl Sender {
         if self.next_data_at() > now {
             return None;
         }
-        let number = self.window.due()?;
+        let number = match self.due()? {
+            Due::Data(number) => number,
+            Due::Request(number) => return Some(self.ask_again(now, active, number)),
+        };
         let entropy = self.paths.as_mut().map_or(0, Paths::pick);
         let data = self.window.bytes_of(number);
         if self.window.flight() == 0 {
@@ -206,12 +225,26 @@ impl Sender {
 
     /// A packet without data: a sender that waits for credit asks for it; a probe takes the way of data.
     fn run(&mut self, kind: PacketKind, now: Time, active: usize) -> Packet {
-        let from = self.wanted(active);
-        if kind == PacketKind::Request {
-            return Packet { from, sent: now, ..Packet::new(kind, 0, self.control_class) };
-        }
         let entropy = self.paths.as_mut().map_or(0, Paths::pick);
-        Packet { from, sent: now, entropy, ..Packet::new(kind, self.window.base(), self.class) }
+        let packet = match (kind, &self.credit) {
+            (PacketKind::Request, Some(credit)) => {
+                let from = credit.asked;
+                Packet { from, asks: true, ..Packet::new(kind, self.requests.ask(now), self.control_class) }
+            }
+            _ => Packet { from: self.wanted(active), ..Packet::new(kind, self.window.base(), self.class) },
+        };
+        Packet { sent: now, entropy, ..packet }
+    }
+
+    /// A request that was lost goes again, as data does.
+    fn ask_again(&mut self, now: Time, active: usize, number: u64) -> Packet {
+        self.requests.send_again(now, number);
+        self.counters.retransmits += 1;
+        let header = self.header.count() as i64;
+        self.credit.iter_mut().for_each(|credit| credit.left -= header);
+        let entropy = self.paths.as_mut().map_or(0, Paths::pick);
+        let from = self.wanted(active);
+        Packet { sent: now, entropy, from, ..Packet::new(PacketKind::Request, number, self.class) }
     }
 
     fn full(&self) -> u64 {
@@ -220,17 +253,19 @@ impl Sender {
 
     /// The credit that it asks for, with all that it has got: its share of what all active ones may ask for, in whole units. Before it has heard
     /// from the receiver it asks for a packet at least.
-    fn wanted(&self, active: usize) -> u64 {
-        let Some(credit) = &self.credit else { return 0 };
+    fn wanted(&mut self, active: usize) -> u64 {
+        let Some(credit) = self.credit else { return 0 };
         let header = self.header.count();
         let frame = header + self.full();
         let (packets, data) = self.window.backlog();
-        let backlog = packets * header + data;
+        let backlog = (packets + self.requests.backlog()) * header + data;
         let window = (self.control.window().count() as f64 * frame as f64 / self.full() as f64) as u64;
         let ahead = backlog.min(window.saturating_add(frame)).min(credit.most.max(frame)) as i64 - credit.left;
         let least = if credit.is_first && backlog > 0 { frame as i64 } else { i64::MIN };
         let more = ahead.max(least) / active.max(1) as i64;
-        credit.given.saturating_add_signed(more).next_multiple_of(CREDIT_UNIT)
+        let asked = credit.given.saturating_add_signed(more).next_multiple_of(CREDIT_UNIT);
+        self.credit = Some(Granted { asked, ..credit });
+        asked
     }
 
     /// What came back, with what ports wrote into the packet that it answers.
@@ -246,6 +281,9 @@ impl Sender {
                 credit.given += more;
                 return;
             }
+        }
+        if packet.kind == PacketKind::Heard {
+            self.requests.arrive(packet.number);
         }
         let before = self.window.flight();
         let bytes = self.settle(packet);
@@ -269,7 +307,7 @@ impl Sender {
         let rtt = self.round_trip(now, packet);
         let lost = self.find_lost(now, packet);
         self.srtt = Some(self.srtt.map_or(rtt, |srtt| Span::from_ps((7 * srtt.ps() + rtt.ps()) / 8)));
-        if self.window.is_over() && self.finished.is_none() {
+        if self.window.is_over() && self.requests.are_over() && self.finished.is_none() {
             self.finished = Some(now);
         }
         if self.needs.packets {
@@ -386,14 +424,19 @@ impl Sender {
 
     fn expires(&mut self) -> Time {
         let has_none = self.credit.is_some_and(|credit| credit.left <= 0);
-        if has_none && self.window.flight() == 0 && self.window.due().is_some() {
+        if has_none && self.is_quiet() && self.due().is_some() {
             return self.progress + self.timeout * STARVED;
         }
         let since = match self.recovery {
-            Recovery::Selective => self.window.oldest(),
+            Recovery::Selective => self.window.oldest().into_iter().chain(self.requests.oldest()).min(),
             _ => self.window.oldest().map(|_| self.progress),
         };
         since.map_or(Time::NEVER, |since| since + self.timeout)
+    }
+
+    /// Whether nothing is in flight.
+    fn is_quiet(&self) -> bool {
+        self.window.flight() == 0 && self.requests.oldest().is_none()
     }
 
     /// What is due by now: what was not answered is sent again. A sender that has no credit asks for some.
@@ -409,18 +452,34 @@ impl Sender {
         }
         self.counters.timeouts += 1;
         let is_new = self.window.oldest().is_none_or(|at| at >= self.collapsed);
-        if self.window.flight() == 0 {
+        let (is_quiet, before) = (self.is_quiet(), self.window.flight());
+        if is_quiet {
             self.progress = now;
         } else if self.recovery == Recovery::Selective {
             let until = Time::from_ps(now.ps().saturating_sub(self.timeout.ps()));
             let paths = &mut self.paths;
             self.window.expire(until, |entropy| learn_loss(paths, entropy));
+            self.requests.expire(until);
             self.progress = now;
         } else {
             let whole = self.recovery == Recovery::GoBackZero;
             self.window.go_back(if whole { 0 } else { self.window.base() });
             self.progress = now;
         }
+        // A request is no data: no window answers its loss.
+        if is_quiet || self.window.flight() < before {
+            self.collapse(now, is_new);
+        }
+        let starves = self.credit.is_some() && self.next_data_at() == Time::NEVER && self.due().is_some();
+        if starves && self.requests.may_ask(now) {
+            self.errand = Some(PacketKind::Request);
+        } else if self.errand == Some(PacketKind::Request) {
+            self.errand = None;
+        }
+    }
+
+    /// The congestion control hears of a timeout, once for what was in flight at the time of the last one.
+    fn collapse(&mut self, now: Time, is_new: bool) {
         if !self.needs.packets && is_new {
             let flight = Bytes::new(self.window.flight());
             self.control.on_event(now, &SenderEvent::Congestion { cause: Cause::Timeout, flight });
@@ -429,13 +488,14 @@ impl Sender {
             self.control.on_event(now, &SenderEvent::Collapse);
             self.collapsed = now;
         }
-        let starves = self.credit.is_some() && self.next_data_at() == Time::NEVER && self.window.due().is_some();
-        if starves {
-            self.errand = Some(PacketKind::Request);
-        } else if self.errand == Some(PacketKind::Request) {
-            self.errand = None;
-        }
     }
+}
+
+/// What a sender sends next, by its number.
+#[derive(Clone, Copy, Debug)]
+enum Due {
+    Data(u64),
+    Request(u64),
 }
 
 fn learn_loss(paths: &mut Option<Paths>, entropy: u16) {

@@ -32,7 +32,9 @@ class Case:
     permuted: int = 0
     """How many hosts send to each other in an order that each seed draws."""
     quick: bool = True
-    """Whether a quick run makes it, of five seeds at most."""
+    """Whether a quick run makes it."""
+    quick_seeds: int = 5
+    """How often at most a quick run makes it."""
 
     def scenario(self, seed: int) -> Scenario:
         """Raises ScenarioError for what the simulator does not have."""
