@@ -76,6 +76,14 @@ def test_a_network_that_carries_nothing_or_always_the_same_fails(found):
         assert held == ["Every run answers what is checked."]
 
 
+def test_a_check_whose_names_select_nothing_fails(found):
+    renamed = found.tables["values"].with_columns(pl.col("condition").str.replace("RCCC", "credit"))
+    failed = [claim.statement for claim in claims(Results(renamed)) if not claim.holds]
+    assert [statement[:33] for statement in failed if "credit" in statement] == [
+        "By credit those that come share w"
+    ]
+
+
 @pytest.mark.parametrize("measure", ["loss", "utilisation", "mean", "drops", "marked", "held", "jfi", "job"])
 def test_a_run_without_an_answer_fails_a_check(found, measure):
     value = pl.when(pl.col("measure") == measure, pl.col("replicate") == 0).then(None).otherwise("value")

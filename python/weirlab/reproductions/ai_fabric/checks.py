@@ -6,7 +6,7 @@ One file: each check is a few lines, and they share the messages and rates of a 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -61,6 +61,14 @@ def claims(results: Results) -> list[Claim]:
 
 
 Checked = Iterator[tuple[str, bool, str]]
+
+
+def _all(judged: Iterable[bool]) -> bool:
+    """Whether all holds, and there is anything: a name that has changed selects nothing."""
+    each = list(judged)
+    return bool(each) and all(each)
+
+
 _LEAVES, _LEAF_LINKS, _HOSTS_A_LEAF = 4, 4, 4
 _DRAWS = 10_000
 
@@ -72,8 +80,8 @@ def _throughput(results: Results) -> Checked:
     yield (
         "Nothing is lost at the line rate, whatever the size of frames, one way and both ways, and the link "
         "to a receiver is busy from the first frame on (within one frame).",
-        all(loss == 0 for loss in losses.values())
-        and all(abs(used[name] - value) <= (1 - value) / 2 for name, value in least.items()),
+        _all(loss == 0 for loss in losses.values())
+        and _all(abs(used[name] - value) <= (1 - value) / 2 for name, value in least.items()),
         f"{len(losses)} conditions, most loss {max(losses.values()):g}, least utilisation "
         f"{min(used.values()):.4f}",
     )
@@ -96,7 +104,7 @@ def _bursts(results: Results) -> Checked:
     more = {name: value for name, value in drops.items() if not name.endswith("what fits")}
     yield (
         "n bursts of b frames lose nothing while (n - 1) b frames fit into the queue; 2 % more lose some.",
-        all(value == 0 for value in fits.values()) and all(value > 0 for value in more.values()),
+        _all(value == 0 for value in fits.values()) and _all(value > 0 for value in more.values()),
         "; ".join(f"{name}: {value:.0f} lost" for name, value in drops.items()),
     )
 
@@ -109,7 +117,7 @@ def _marks(results: Results) -> Checked:
     expected = {name: came - 2 * size[name.removeprefix("threshold ")] for name in marked}
     yield (
         "All frames that find more than the threshold are marked, and no other (within 30 frames).",
-        all(abs(marked[name] - value) < 30 for name, value in expected.items()),
+        _all(abs(marked[name] - value) < 30 for name, value in expected.items()),
         ", ".join(f"{name}: {marked[name]:.0f} of {value:.0f}" for name, value in expected.items()),
     )
 
@@ -119,7 +127,7 @@ def _pauses(results: Results) -> Checked:
     held = results.means("7.2", "held")
     yield (
         "Under incast flow control loses nothing and keeps the link busy.",
-        all(value == 0 for value in drops.values()) and all(value > 0.99 for value in used.values()),
+        _all(value == 0 for value in drops.values()) and _all(value > 0.99 for value in used.values()),
         f"least utilisation {min(used.values()):.3f}",
     )
     # In the time T, n senders at the rate C give what the link takes and what the buffer keeps; n inputs with
@@ -134,7 +142,7 @@ def _pauses(results: Results) -> Checked:
     yield (
         "Each of n senders is held for 1 - 1/n of the time, without what it takes to fill the buffer to its "
         "dynamic threshold (at least 80 % of that, as headroom and reserves are no part of it).",
-        all(near),
+        _all(near),
         ", ".join(evidence),
     )
 
@@ -165,7 +173,7 @@ def _thrown(results: Results, id_: str) -> tuple[bool, str]:
         index = loads.sum(axis=1) ** 2 / (loads.shape[1] * (loads**2).sum(axis=1))
         near.append(abs(value - index.mean()) < 4 * index.std() / runs[condition] ** 0.5)
         evidence.append(f"{condition}: {value:.3f} ({index.mean():.3f})")
-    return all(near), ", ".join(evidence)
+    return _all(near), ", ".join(evidence)
 
 
 def _entropy(results: Results) -> Checked:
@@ -198,7 +206,7 @@ def _jobs(results: Results) -> Checked:
     tenants = results.means("10.3", "job")
     yield (
         "A second job on the same fabric makes the first one longer.",
-        all(value > tenants["alone"] for name, value in tenants.items() if name != "alone"),
+        _all(value > tenants["alone"] for name, value in tenants.items() if name != "alone"),
         ", ".join(f"{name}: {value / tenants['alone']:.2f}" for name, value in tenants.items()),
     )
 
@@ -208,7 +216,7 @@ def _failures(results: Results) -> Checked:
     late = {name: value for name, value in failed.items() if name.endswith("5 ms")}
     yield (
         "A job takes longer by at least the half of the time for which switches do not know of a failure.",
-        all(value - steady[f"{name.split(',')[0]}, no failure"] > 2.5e9 for name, value in late.items()),
+        _all(value - steady[f"{name.split(',')[0]}, no failure"] > 2.5e9 for name, value in late.items()),
         ", ".join(
             f"{name}: {(value - steady[name.split(',')[0] + ', no failure']) / 1e9:+.2f} ms"
             for name, value in failed.items()
@@ -241,15 +249,15 @@ def _receivers(results: Results) -> Checked:
     over = {name: value / _least_ps(int(name.split(":")[0])) for name, value in last.items()}
     credit = {name: value for name, value in over.items() if name.endswith("RCCC")}
     # Delays and an empty round trip: 4.5 us.
-    near = all(
+    near = _all(
         1 <= value < 1.01 + 4.5e6 / _least_ps(int(name.split(":")[0])) for name, value in credit.items()
     )
     yield (
         "Credit of the receiver keeps its link busy: n messages take what the link takes for them, 1 % and "
         "an empty round trip more. No control is faster than the link, and marks (DCQCN) are slower.",
         near
-        and all(value >= 1 for value in over.values())
-        and all(over[name] > over[name.replace("DCQCN", "RCCC")] for name in over if "DCQCN" in name),
+        and _all(value >= 1 for value in over.values())
+        and _all(over[name] > over[name.replace("DCQCN", "RCCC")] for name in over if "DCQCN" in name),
         ", ".join(f"{name}: {value:.4f}" for name, value in over.items()),
     )
 
@@ -324,7 +332,7 @@ def _operations(results: Results) -> Checked:
     yield (
         "A ring whose parts fit into the first window takes the steps of its longest way, to 0.5 %, and to 1 "
         "% with more ranks; no operation has more than the data that the link of a rank carries.",
-        all(near) and most <= limit,
+        _all(near) and most <= limit,
         ", ".join(evidence),
     )
 
@@ -334,7 +342,7 @@ def _shares(results: Results) -> Checked:
     yield (
         "DCQCN brings flows that come together with those that are there: Jain's index is above .9 after "
         "20 ms, and lower in the first 2 ms.",
-        all(1 >= late[name] > max(0.9, first[name]) for name in late),
+        _all(1 >= late[name] > max(0.9, first[name]) for name in late),
         ", ".join(f"{name}: {first[name]:.3f}, then {late[name]:.3f}" for name in late),
     )
 
@@ -351,7 +359,7 @@ def _canaries(results: Results) -> Checked:
     factors = {measure: _impact(results, measure) for measure in ("latency", "bandwidth", "all-reduce")}
     yield (
         "All four congestors slow the canaries down: impact factors are above 1 by three standard errors.",
-        all(factor - 3 * error > 1 for factor, error in factors.values()),
+        _all(factor - 3 * error > 1 for factor, error in factors.values()),
         ", ".join(f"{name} {factor:.4f} ± {error:.4f}" for name, (factor, error) in factors.items()),
     )
 
@@ -370,8 +378,8 @@ def _transfers(results: Results) -> Checked:
     yield (
         "A KV transfer alone takes its link and four delays, to a millionth, and longer the more comes from "
         "others.",
-        all(abs(value / least[size] - 1) < 1e-6 for size, value in alone.items())
-        and all(
+        _all(abs(value / least[size] - 1) < 1e-6 for size, value in alone.items())
+        and _all(
             alone[size] < p50[f"{size}, background 50 %"] < p50[f"{size}, background 75 %"] for size in alone
         ),
         ", ".join(f"{name}: {value / least[name.split(',')[0]]:.4f}" for name, value in p50.items()),
@@ -383,15 +391,15 @@ def _transfers(results: Results) -> Checked:
     yield (
         "A KV transfer by credit takes at most 1 % more than its link; of eight at once between different "
         "hosts the last one takes at most a tenth more.",
-        all(1 <= value < 1.1 for value in last.values()) and last["1 pairs"] < 1.01,
+        _all(1 <= value < 1.1 for value in last.values()) and last["1 pairs"] < 1.01,
         ", ".join(f"{name}: {value:.4f}" for name, value in last.items()),
     )
     busiest, late = results.means("I 6.4", "busiest"), results.means("I 6.4", "unfinished")
     loads = list(late)
     yield (
         "Prefill beyond what decode hosts take keeps their links busy, and more of it remains.",
-        all(0.95 < busiest[name] <= 1 for name in loads[1:])
-        and all(late[a] < late[b] for a, b in pairwise(loads)),
+        _all(0.95 < busiest[name] <= 1 for name in loads[1:])
+        and _all(late[a] < late[b] for a, b in pairwise(loads)),
         ", ".join(f"{name}: busy {busiest[name]:.3f}, not ended {late[name]:.3f}" for name in loads),
     )
 
@@ -408,7 +416,7 @@ def _experts(results: Results) -> Checked:
     yield (
         "Dispatches of experts use the links of the ranks for more than eight tenths of the time, and never "
         "take less than these.",
-        all(near),
+        _all(near),
         ", ".join(evidence),
     )
     yield from _modes(results)
@@ -419,7 +427,7 @@ def _experts(results: Results) -> Checked:
     }
     yield (
         "Dispatches and KV transfers make each other slower.",
-        all(min(each) > 1 for each in slower.values()),
+        _all(min(each) > 1 for each in slower.values()),
         ", ".join(f"{name}: EP {ep:.2f}, KV {of_kv:.2f}" for name, (ep, of_kv) in slower.items()),
     )
 
@@ -435,7 +443,7 @@ def _modes(results: Results) -> Checked:
     yield (
         "A dispatch takes what the link of the most popular experts takes, and up to a fifth more; Jain's "
         "index of the links is that of the experts, within 1 %.",
-        all(near) and all(1 <= value < 1.2 for value in over.values()),
+        _all(near) and _all(1 <= value < 1.2 for value in over.values()),
         ", ".join(f"{mode}: {value:.3f}, index {jain[mode]:.3f}" for mode, value in over.items()),
     )
     half = results.means("I 7.2", "p50")
@@ -457,9 +465,9 @@ def _mixed(results: Results) -> Checked:
     yield (
         "By credit those that come share with those that are there, evenly (Jain's index above .999) and "
         "within 5 % after 1 ms at most; with the others the index is above .9. The link stays busy.",
-        all(0.9 < jain[name] <= 1 and 0.9 < total[name] <= 1 for name in jain)
-        and all(jain[name] > 0.999 for name in credit)
-        and all(value is not None and value <= 1e9 for name in credit for value in settled[name]),
+        _all(0.9 < jain[name] <= 1 and 0.9 < total[name] <= 1 for name in jain)
+        and _all(jain[name] > 0.999 for name in credit)
+        and _all(value is not None and value <= 1e9 for name in credit for value in settled[name]),
         ", ".join(f"{name}: {jain[name]:.4f}, {100 * total[name]:.1f} Gbit/s" for name in jain),
     )
 
@@ -471,8 +479,8 @@ def _circles(results: Results) -> Checked:
         "KV transfers on all ways of a ring without windows lock it for good; a watchdog breaks it, at the "
         "price of frames; with windows of a round trip, and on a tree, nothing locks and nothing is lost.",
         delivered[ring] == 0
-        and all(delivered[name] > 0 for name in others)
-        and all((dropped[name] > 0) == name.endswith(", watchdog") for name in delivered),
+        and _all(delivered[name] > 0 for name in others)
+        and _all((dropped[name] > 0) == name.endswith(", watchdog") for name in delivered),
         ", ".join(f"{name}: {value / 1e9:.1f} Gbit/s" for name, value in delivered.items()),
     )
 
@@ -485,9 +493,9 @@ def _prefill(results: Results) -> Checked:
         by_senders.setdefault(senders, []).append((1000 * float(mark), value))
     yield (
         "The greatest queue of an incast is above the threshold of marks, and greater with a higher one.",
-        all(mark < value for row in by_senders.values() for mark, value in row)
-        and all(a[1] < b[1] for row in by_senders.values() for a, b in pairwise(row))
-        and all(0 < value < 1 for value in marked.values()),
+        _all(mark < value for row in by_senders.values() for mark, value in row)
+        and _all(a[1] < b[1] for row in by_senders.values() for a, b in pairwise(row))
+        and _all(0 < value < 1 for value in marked.values()),
         ", ".join(f"{name}: {value / 1e6:.2f} MB" for name, value in queue.items()),
     )
     last, drops = results.means("I 8.2", "last"), results.means("I 8.2", "drops")
@@ -503,8 +511,8 @@ def _prefill(results: Results) -> Checked:
     yield (
         "With flow control bursts of transfers lose nothing and keep the link busy: each ends within the "
         "time that it takes for all. Transfers that do not overlap stop nobody.",
-        all(near)
-        and not any(drops.values())
+        _all(near)
+        and _all(value == 0 for value in drops.values())
         and stops["4 transfers in 1 ms"] == 0 < stops["4 transfers in 0.1 ms"],
         ", ".join(evidence),
     )
@@ -512,8 +520,8 @@ def _prefill(results: Results) -> Checked:
     sprayed = [name for name in index if name.endswith("spraying")]
     yield (
         "Spraying loads links evenly and ends first, of long transfers, short ones, and both.",
-        all(0.999 < index[name] <= 1 for name in sprayed)
-        and all(
+        _all(0.999 < index[name] <= 1 for name in sprayed)
+        and _all(
             time[name] < time[name.replace("spraying", other)]
             for name in sprayed
             for other in ("ECMP", "flowlets")
