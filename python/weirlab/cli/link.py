@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weirlab.cli.shared import field_value, tell
+from weirlab.documents import fields_of
 from weirlab.errors import InputError, Problem, ScenarioError
 
 if TYPE_CHECKING:
@@ -80,14 +81,7 @@ class Link:
     @property
     def both(self) -> dict[str, str]:
         """Values of fields of both directions by the name of their option, those that were given."""
-        values = {
-            "rate": self.rate,
-            "delay": self.delay,
-            "loss": self.loss,
-            "jitter": self.jitter,
-            "buffer": self.buffer,
-            "queue": self.queue,
-        }
+        values = fields_of(self, "rate", "delay", "loss", "jitter", "buffer", "queue")
         return {name: value for name, value in values.items() if value is not None}
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import polars as pl
@@ -47,7 +47,7 @@ class Compared:
     manifest: Manifest
     scenario: Scenario
     quantities: Sequence[Quantity]
-    repeats: str
+    repeats: str = "seeds"
     """What `values` are counted by: `seeds` or `cycles`."""
     records: Records | None = None
     """Of a run: its tables."""
@@ -90,7 +90,9 @@ def compared(directories: Sequence[Path]) -> list[Compared]:
                 "compare results of one kind"
             )
     return [
-        _READERS[manifest.kind](name, directory, manifest)
+        _READERS[manifest.kind](
+            directory, partial(Compared, name=name, directory=directory, manifest=manifest)
+        )
         for name, directory, manifest in zip(names, directories, manifests, strict=True)
     ]
 
@@ -107,17 +109,13 @@ def names_of(directories: Sequence[Path]) -> list[str]:
     return ["/".join(part[-length:]) for part in parts]
 
 
-def _run(name: str, directory: Path, manifest: Manifest) -> Compared:
+def _run(directory: Path, compared_of: partial[Compared]) -> Compared:
     run = Run.load(directory)
     measures = evaluated(run.records, run.scenario)
     values = measures.values.filter(~pl.col("measure").is_in(list(measures.errors)))
-    return Compared(
-        name=name,
-        directory=directory,
-        manifest=manifest,
+    return compared_of(
         scenario=run.scenario,
         quantities=[*_measured(values, run.seeds), *_of_traffic(run.records, run.seeds)],
-        repeats="seeds",
         records=run.records,
         failed=list(measures.faults.values()),
     )
@@ -171,7 +169,7 @@ def _of_traffic(records: Records, seeds: Sequence[int]) -> Iterator[Quantity]:
             yield Quantity(name=f"{traffic}: {name}", unit=unit, values=values)
 
 
-def _study(name: str, directory: Path, manifest: Manifest) -> Compared:
+def _study(directory: Path, compared_of: partial[Compared]) -> Compared:
     from weirlab.studies import Study
 
     study = Study.load(directory)
@@ -185,13 +183,9 @@ def _study(name: str, directory: Path, manifest: Manifest) -> Compared:
         int(row["point"]): ", ".join(f"{_short(factor)} {row[factor]}" for factor in factors)
         for row in study.points.iter_rows(named=True)
     }
-    return Compared(
-        name=name,
-        directory=directory,
-        manifest=manifest,
+    return compared_of(
         scenario=study.scenario,
         quantities=list(_measured(study.measures, study.seeds, levels)),
-        repeats="seeds",
         random=frozenset(
             levels[int(str(point))]
             for (point,), runs in study.runs.drop("replicate", "seed").group_by("point")
@@ -205,7 +199,7 @@ def _short(factor: str) -> str:
     return factor.rpartition(".")[2]
 
 
-def _search(name: str, directory: Path, manifest: Manifest) -> Compared:
+def _search(directory: Path, compared_of: partial[Compared]) -> Compared:
     path = directory / "result.json"
     goals = read_json(path).get("goals")
     if not isinstance(goals, list):
@@ -215,14 +209,7 @@ def _search(name: str, directory: Path, manifest: Manifest) -> Compared:
         for place, goal in enumerate(goals, start=1)
         if (bounds := _bounds(goal, f"{path}: goal {place} of {len(goals)}")) is not None
     ]
-    return Compared(
-        name=name,
-        directory=directory,
-        manifest=manifest,
-        scenario=load(directory / "scenario.yaml"),
-        quantities=found,
-        repeats="seeds",
-    )
+    return compared_of(scenario=load(directory / "scenario.yaml"), quantities=found)
 
 
 _AGAIN = "restore the file, or search again"
@@ -248,7 +235,7 @@ def _bounds(goal: object, place: str) -> tuple[float, float] | None:
     return rates[0], rates[1]
 
 
-def _campaign(name: str, directory: Path, manifest: Manifest) -> Compared:
+def _campaign(directory: Path, compared_of: partial[Compared]) -> Compared:
     from weirlab.campaigns import Campaign
     from weirlab.campaigns.tables import measurement_table
 
@@ -272,14 +259,7 @@ def _campaign(name: str, directory: Path, manifest: Manifest) -> Compared:
         for (point,), rows in cycles.group_by("point", maintain_order=True)
         for column, (quantity, unit) in what.items()
     ]
-    return Compared(
-        name=name,
-        directory=directory,
-        manifest=manifest,
-        scenario=campaign.plan.scenario,
-        quantities=found,
-        repeats="cycles",
-    )
+    return compared_of(scenario=campaign.plan.scenario, quantities=found, repeats="cycles")
 
 
 _READERS = {"run": _run, "study": _study, "search": _search, "campaign": _campaign}

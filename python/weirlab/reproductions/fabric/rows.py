@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from typing_extensions import Unpack
 
 from weirlab.reproductions.fabric.hpcc import HPCC
 from weirlab.reproductions.fabric.known import KNOWN, LIMITS, MICE, W_AI
 from weirlab.reproductions.fabric.uet import UET
-from weirlab.reproductions.judging import Printed, Sample, number_row, one_run_row, repeated
+from weirlab.reproductions.judging import Printed, Sample, Words, number_row, one_run_row, repeated
 from weirlab.reproductions.verdicts import Claim, KnownMisfit, Row
 
 FloatArray = npt.NDArray[np.float64]
@@ -76,35 +77,20 @@ def _uet(found: Found) -> Iterator[Row]:
 
 
 def _run(
-    found: Found, case: str, measure: str, recorded: float, experiment: str, **compared: Mapping[str, float]
+    found: Found, case: str, measure: str, recorded: float, experiment: str, **compared: Unpack[Words]
 ) -> Row:
     ours = found.values(case, measure)
     printed = Printed(recorded, 10.0 ** (math.floor(math.log10(recorded)) - DIGITS + 1))
-    words = {"tail": "last message", "first": "first message"}[measure]
+    name = f"{case}: {'last' if measure == 'tail' else 'first'} message"
     known = KNOWN.get((case, measure))
+    words: Words = {"unit": "us", "source": "uet-htsim"}
     if ours is None:
-        return number_row(f"{case}: {words}", printed, None, unit="us", source="uet-htsim")
-    values = ours * US
-    if experiment in EXACT:
-        return number_row(
-            f"{case}: {words}",
-            printed,
-            float(values.mean()),
-            known=None if known is None else KnownMisfit(known.reason, known.ours - 1e-3, known.ours + 1e-3),
-            unit="us",
-            source="uet-htsim",
-        )
-    return one_run_row(
-        f"{case}: {words}",
-        printed,
-        values,
-        known=known,
-        group=f"{measure} of {experiment.split('-')[0]}",
-        unit="us",
-        source="uet-htsim",
-        straws=compared.get("straws", {}),
-        rivals=compared.get("rivals", {}),
-    )
+        return number_row(name, printed, None, **words)
+    if experiment not in EXACT:
+        words |= {**compared, "group": f"{measure} of {experiment.split('-')[0]}"}
+        return one_run_row(name, printed, ours * US, known=known, **words)
+    exact = None if known is None else KnownMisfit(known.reason, known.ours - 1e-3, known.ours + 1e-3)
+    return number_row(name, printed, float((ours * US).mean()), known=exact, **words)
 
 
 class _Number(NamedTuple):
