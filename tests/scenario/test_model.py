@@ -78,6 +78,15 @@ def test_what_is_written_out_reads_back_as_the_same(scenario: Scenario) -> None:
     assert Scenario.model_validate(scenario.dump()) == scenario
 
 
+def test_a_dump_has_the_fields_of_sections_that_are_asked_for(scenario: Scenario) -> None:
+    rate = {"network": {"link": {"rate"}}}
+    assert scenario.model_dump(mode="json", include=rate) == {"network": {"link": {"rate": "10 Gbit/s"}}}
+    rest = scenario.model_dump(mode="json", exclude=rate)["network"]
+    assert "rate" not in rest["link"]
+    assert rest["link"]["delay"] == "500 ns"
+    assert rest["kind"] == "star"
+
+
 def test_entries_called_kind_keep_their_place_when_written_out(scenario: Scenario) -> None:
     rule = {"kind": "drop-tail", "at": "switch-0->*", "limit": "1 kB"}
     factor = {"long": {"run.duration": "20 ms"}, "as-is": {}}

@@ -23,7 +23,6 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainSerializer,
-    SerializationInfo,
     TypeAdapter,
     ValidationError,
     ValidatorFunctionWrapHandler,
@@ -52,16 +51,6 @@ class Late:
         return self.model.__pydantic_validator__.validate_python(value)
 
 
-def _write(model: Model, info: SerializationInfo) -> object:
-    return model.model_dump(
-        mode=info.mode,
-        by_alias=info.by_alias,
-        exclude_none=info.exclude_none,
-        exclude_unset=info.exclude_unset,
-        exclude_defaults=info.exclude_defaults,
-    )
-
-
 class Model(BaseModel):
     """A part of a scenario: immutable, with no field that is not described."""
 
@@ -82,9 +71,7 @@ class Model(BaseModel):
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         if _built.get() is cls:
             return handler(source)
-        return core_schema.no_info_plain_validator_function(
-            Late(cls), serialization=core_schema.plain_serializer_function_ser_schema(_write, info_arg=True)
-        )
+        return core_schema.no_info_plain_validator_function(Late(cls))
 
     def has_default(self, field: str) -> bool:
         """Whether a field has the value that it has when it is left out, written in the file or not: a
@@ -163,7 +150,9 @@ class _Chosen:
         choices = {
             f"<{kind}>": handler.generate_schema(model) for kind, model in zip(kinds, models, strict=True)
         }
-        union: CoreSchema = core_schema.tagged_union_schema(choices, choose)
+        # A value is written as the model that it is.
+        as_it_is = core_schema.simple_ser_schema("any")
+        union: CoreSchema = core_schema.tagged_union_schema(choices, choose, serialization=as_it_is)
         if not self._has_short(models):
             return union
         return core_schema.no_info_before_validator_function(
@@ -235,11 +224,7 @@ class OpenKinds(_Chosen):
             except BaseException as error:
                 raise UnitError(fault(self.group, kind, "reading the fields", error)) from error
 
-        return core_schema.no_info_wrap_validator_function(
-            read,
-            union,
-            serialization=core_schema.plain_serializer_function_ser_schema(_write, info_arg=True),
-        )
+        return core_schema.no_info_wrap_validator_function(read, union)
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
