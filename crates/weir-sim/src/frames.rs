@@ -1,5 +1,7 @@
 //! Frames, in a pool: named by index, 32 bytes each, the one freed last is used next. What a frame carries beyond its
-//! size lies in a second pool, which frames without a body never touch.
+//! size lies in other pools, which frames without a body never touch.
+
+mod packets;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +14,8 @@ use weir_core::queue::Lane;
 use weir_core::rdma::Packet as Numbered;
 use weir_core::tcp::Segment;
 use weir_core::units::{Bytes, Time};
+
+use self::packets::Packets;
 
 /// Place of a frame in the pool.
 pub(crate) type FrameId = u32;
@@ -153,8 +157,9 @@ struct Place(Body);
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     frames: Vec<Frame>,
-    /// The bodies of the frames that agents send, at the places of their frames.
+    /// The bodies of the frames that agents send, at the places of their frames; not numbered packets.
     bodies: Vec<Place>,
+    packets: Packets,
     /// Those of control frames, which are few: what waits without a body pays for none. A place may hold what an earlier frame left
     /// there.
     control: BTreeMap<FrameId, Body>,
@@ -180,32 +185,22 @@ impl Pool {
     pub(crate) fn put(&mut self, frame: Frame) -> FrameId {
         self.alive += 1;
         if self.free == NO_FRAME {
-            if self.frames.len() == MANY_FRAMES {
-                self.settle();
-            }
+            let place = self.frames.len();
+            reserve_once(&mut self.frames, place);
             self.frames.push(frame);
-            return (self.frames.len() - 1) as FrameId;
+            return place as FrameId;
         }
         let id = self.free;
         self.free = std::mem::replace(&mut self[id], frame).next;
         id
     }
 
-    /// Reserves room for all frames that may be alive, or for as many as the system grants. What is not written to takes addresses but no
-    /// memory; a pool that grew would occupy its old place and the new one while it moves.
-    #[cold]
-    fn settle(&mut self) {
-        let mut room = MAX_FRAMES;
-        while self.frames.try_reserve_exact(room).is_err() {
-            room /= 2;
-        }
-    }
-
     /// Puts a frame of an open flow, which carries `body` and is meant for `end`.
     pub(crate) fn put_open(&mut self, frame: Frame, body: Body, end: u32) -> FrameId {
         let id = self.put_loaded(frame, body);
         if self.ends.len() <= id as usize {
-            self.ends.resize(self.frames.len(), NO_END);
+            reserve_once(&mut self.ends, id as usize);
+            self.ends.resize(id as usize + 1, NO_END);
         }
         self.ends[id as usize] = end;
         self.under_way[end as usize / 2] += 1;
@@ -220,16 +215,28 @@ impl Pool {
             self.control.insert(id, body);
             return id;
         }
+        self.set_body(id, body);
+        id
+    }
+
+    #[inline(always)]
+    fn set_body(&mut self, id: FrameId, body: Body) {
+        if let Body::Rdma(packet) = body {
+            return self.packets.put(id, &packet, self[id].born);
+        }
+        self.packets.forget(id);
         if self.bodies.len() <= id as usize {
             self.bodies.resize(self.frames.len(), Place(body));
         }
         self.bodies[id as usize] = Place(body);
-        id
     }
 
-    /// The body of a frame that an agent sent, to be changed.
-    pub(crate) fn body_mut(&mut self, id: FrameId) -> &mut Body {
-        &mut self.bodies[id as usize].0
+    /// Changes the body of a frame that an agent sent.
+    pub(crate) fn change_body<T>(&mut self, id: FrameId, change: impl FnOnce(&mut Body) -> T) -> T {
+        let mut body = self.body(id);
+        let result = change(&mut body);
+        self.set_body(id, body);
+        result
     }
 
     /// A control frame that waits carries something else.
@@ -256,7 +263,19 @@ impl Pool {
 
     /// The body of a frame that has one.
     pub(crate) fn body(&self, id: FrameId) -> Body {
-        if self[id].kind == Kind::Loaded { self.bodies[id as usize].0 } else { self.control[&id] }
+        if self[id].kind != Kind::Loaded {
+            return self.control[&id];
+        }
+        match self.packet(id) {
+            Some(packet) => Body::Rdma(packet),
+            None => self.bodies[id as usize].0,
+        }
+    }
+
+    /// The numbered packet in a frame that an agent sent, if it is one.
+    #[inline]
+    pub(crate) fn packet(&self, id: FrameId) -> Option<Numbered> {
+        self.packets.get(id, self[id].born)
     }
 
     /// Looks at the body of frame `id`, which will be needed.
@@ -317,6 +336,23 @@ impl Pool {
     /// Whether more frames are alive than a run may have.
     pub(crate) fn is_full(&self) -> bool {
         self.alive > self.limit
+    }
+}
+
+/// Reserves room for all frames that may be alive, or for as many as the system grants, once `pool` is to take one of many. What is not
+/// written to takes addresses but no memory; a pool that grew would occupy its old place and the new one while it moves.
+#[inline]
+fn reserve_once<T>(pool: &mut Vec<T>, place: usize) {
+    if place >= MANY_FRAMES && place >= pool.capacity() {
+        reserve_all(pool);
+    }
+}
+
+#[cold]
+fn reserve_all<T>(pool: &mut Vec<T>) {
+    let mut room = MAX_FRAMES;
+    while pool.try_reserve_exact(room).is_err() {
+        room /= 2;
     }
 }
 

@@ -1,12 +1,11 @@
 //! The memory of runs: in a process of its own, since what other tests occupy would count as well.
 #![cfg(target_os = "linux")]
 
-use std::ops::ControlFlow;
+mod resident;
 
 use weir_core::spec::{Departures, Spec};
 use weir_core::units::{Bytes, Span};
 use weir_sim::workloads::{calibration_pause, incast};
-use weir_sim::{Plan, Sim};
 
 /// Four hosts with eight times as much to send as their links carry, which a switch holds most of the time.
 fn held(duration_ps: Span) -> Spec {
@@ -21,23 +20,9 @@ fn held(duration_ps: Span) -> Spec {
     spec
 }
 
-/// The most memory that this process has occupied.
-fn most_resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux reports on processes");
-    let most =
-        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix("kB")?.trim().parse::<u64>().ok());
-    1024 * most.unwrap_or_else(|| panic!("no VmHWM in kB: {status}"))
-}
-
 #[test]
 fn a_frame_that_is_held_by_pause_costs_at_most_47_bytes_however_many_are_held() {
-    let start = most_resident();
     // Just after powers of two, where what doubles costs most, and between them.
-    let costs = [10_300, 15_000, 20_600, 30_000, 41_000].map(|us| {
-        let plan = Plan::new(held(Span::from_us(us))).expect("a legal spec");
-        let totals = Sim::standard(&plan, 1).run(|_| ControlFlow::Continue(())).expect("it runs to its end");
-        let frames: u64 = totals.flows.iter().map(|flow| flow.live_frames).sum();
-        (frames, (most_resident() - start) as f64 / frames as f64)
-    });
+    let costs = resident::costs_of_held(held, [10_300, 15_000, 20_600, 30_000, 41_000]);
     assert!(costs.iter().all(|&(_, bytes)| bytes <= 47.0), "frames held, and bytes for each: {costs:?}");
 }

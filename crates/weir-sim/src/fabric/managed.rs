@@ -21,10 +21,7 @@ impl Fabric<'_> {
 
     /// The numbered packet in a frame.
     pub(super) fn packet(&self, id: FrameId) -> Option<Packet> {
-        if self.frames[id].kind != Kind::Loaded {
-            return None;
-        }
-        if let Body::Rdma(packet) = self.frames.body(id) { Some(packet) } else { None }
+        if self.frames[id].kind == Kind::Loaded { self.frames.packet(id) } else { None }
     }
 
     /// The queues of a port have cut the payload of frames.
@@ -33,9 +30,11 @@ impl Fabric<'_> {
             let to = self.plan.topology.ports[port as usize].to;
             let at_last_hop = self.plan.topology.is_host(to);
             self.frames[id].cut(trim.size_bytes);
-            if let Body::Rdma(packet) = self.frames.body_mut(id) {
-                packet.cut(trim.class, at_last_hop);
-            }
+            self.frames.change_body(id, |body| {
+                if let Body::Rdma(packet) = body {
+                    packet.cut(trim.class, at_last_hop);
+                }
+            });
         }
     }
 

@@ -17,19 +17,15 @@ impl Fabric<'_> {
     /// A frame has just been queued at `port`, whose queue marks it: so it does, if the frame is ECN-capable and bears
     /// no mark yet.
     pub(crate) fn mark(&mut self, port: u32, id: FrameId) {
-        let frame = &mut self.frames[id];
-        let (flow, leg, is_data) = (frame.flow, frame.leg, frame.kind == Kind::Data);
+        let frame = self.frames[id];
+        let is_data = frame.kind == Kind::Data;
         match frame.kind {
-            Kind::Data if self.plan.is_capable(flow) => frame.kind = Kind::Marked,
-            Kind::Loaded => match self.frames.body_mut(id) {
-                Body::Tcp(segment) if matches!(segment.ecn, Ecn::Ect0 | Ecn::Ect1) => segment.ecn = Ecn::Ce,
-                Body::Rdma(packet) if packet.is_capable && !packet.marked => packet.marked = true,
-                _ => return,
-            },
+            Kind::Data if self.plan.is_capable(frame.flow) => self.frames[id].kind = Kind::Marked,
+            Kind::Loaded if self.frames.change_body(id, set_mark) => {}
             _ => return,
         }
         let Some(control) = &mut self.control else { return };
-        control.marks[leg as usize] += 1;
+        control.marks[frame.leg as usize] += 1;
         if is_data {
             crate::control::keep(&mut control.marked_at, id, port);
         }
@@ -59,4 +55,14 @@ impl Fabric<'_> {
         let task = Task::Notify { flow, leg, point, feedback: Feedback::Cnp };
         self.plan_task(self.plan.route[leg as usize], self.now + dcqcn.notification.delay_ps, task);
     }
+}
+
+/// Marks what may be marked and bears no mark yet; whether it was.
+fn set_mark(body: &mut Body) -> bool {
+    match body {
+        Body::Tcp(segment) if matches!(segment.ecn, Ecn::Ect0 | Ecn::Ect1) => segment.ecn = Ecn::Ce,
+        Body::Rdma(packet) if packet.is_capable && !packet.marked => packet.marked = true,
+        _ => return false,
+    }
+    true
 }

@@ -49,7 +49,7 @@ impl Fabric<'_> {
     fn choose_open(&mut self, id: FrameId, node: u32) -> Option<u32> {
         let end = self.frames.end(id)?;
         let open = self.open.as_mut()?;
-        let entropy = if open.reads_entropy { entropy_of(&self.frames.body(id)) } else { 0 };
+        let entropy = if open.reads_entropy { self.frames.packet(id).map_or(0, |packet| packet.entropy) } else { 0 };
         let (lines, now) = (&self.lines, self.now);
         open.choose(now, node, end, entropy, |port| waits(&lines[port as usize], now))
     }

@@ -5,7 +5,7 @@ use weir_core::path::Loss;
 use weir_core::units::Time;
 
 use super::Fabric;
-use crate::frames::{Body, FrameId, Kind};
+use crate::frames::{FrameId, Kind};
 
 impl Fabric<'_> {
     /// The transmission of a frame begins, and ends at `end`. Whether the frame will arrive; a lost one is gone.
@@ -34,8 +34,7 @@ impl Fabric<'_> {
                 sent_bytes: *sent,
                 rate_bps: link.rate_bps.bps(),
             };
-            let is_data =
-                frame.kind == Kind::Loaded && matches!(self.frames.body(id), Body::Rdma(packet) if packet.is_capable);
+            let is_data = frame.kind == Kind::Loaded && self.frames.packet(id).is_some_and(|packet| packet.is_capable);
             if let Some(trail) = self.frames.trail(id).filter(|_| is_data) {
                 trail.add(hop);
             }
