@@ -9,6 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use weir_core::path::{Arrived, LineSpec};
+use weir_core::queue::Counters;
 use weir_core::rng::Seed;
 use weir_core::units::Span;
 use weir_live::LiveError;
@@ -52,9 +53,7 @@ impl Meters {
     /// Each direction: forward and backward of the first hop, of the second, and so on.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let figures = |reading: live::Reading| {
-            let figures = PyDict::new(py);
-            set_fields!(figures, reading, [arrived, left, left_bytes, lost, dropped, marked, waiting_bytes]);
-            Ok(figures)
+            Ok(dict!(py;; reading => arrived left left_bytes lost dropped marked waiting_bytes))
         };
         self.inner.read().into_iter().map(figures).collect()
     }
@@ -138,43 +137,36 @@ fn run(plan: &Plan, stop: i32) -> Result<Report, LiveError> {
 
 fn as_dict<'py>(py: Python<'py>, report: Report, edges_ps: &[u64]) -> PyResult<Bound<'py, PyDict>> {
     let edges: Vec<Span> = edges_ps.iter().copied().map(Span::from_ps).collect();
-    let answer = PyDict::new(py);
-    set_fields!(answer, report.seated, [real_time, cpu]);
-    answer.set_item("elapsed_ns", ns(report.elapsed))?;
-    answer.set_item("on_cpu_ns", ns(report.on_cpu))?;
-    answer.set_item("waited_ns", report.waited.map(ns))?;
-    let lines = report.lines.into_iter().map(|line| line_as_dict(py, line, &edges)).collect::<PyResult<Vec<_>>>()?;
-    answer.set_item("lines", lines)?;
-    Ok(answer)
+    let lines: PyResult<Vec<_>> = report.lines.into_iter().map(|line| line_as_dict(py, line, &edges)).collect();
+    Ok(dict!(py;
+        "elapsed_ns": ns(report.elapsed),
+        "on_cpu_ns": ns(report.on_cpu),
+        "waited_ns": report.waited.map(ns),
+        "lines": lines?;
+        report.seated => real_time cpu
+    ))
 }
 
 fn line_as_dict<'py>(py: Python<'py>, line: LineReport, edges: &[Span]) -> PyResult<Bound<'py, PyDict>> {
-    let answer = PyDict::new(py);
-    set_fields!(answer, line, [hop, direction]);
-    answer.set_item("name", line_name(line.hop, line.direction))?;
-    set_fields!(
-        answer,
-        line.counters,
-        [arrived, arrived_bytes, lost, duplicated, dropped, dropped_early, marked, reordered, left, cross_dropped]
-    );
-    set_fields!(answer, line, [refused, unbuffered, whole, stripped]);
-    let transmitters = line.transmitters.iter().map(|counters| {
-        let counts = PyDict::new(py);
-        set_fields!(counts, counters, [frames, bytes, busy_ps, drops, queue_max_bytes]);
-        Ok(counts)
-    });
-    answer.set_item("transmitters", transmitters.collect::<PyResult<Vec<_>>>()?)?;
-    answer.set_item("lateness_ns", percentiles(py, line.lateness.percentiles())?)?;
-    answer.set_item("lateness_counts", line.lateness.counts(edges))?;
-    let record = PyDict::new(py);
+    let transmitter = |counters: &Counters| Ok(dict!(py;; counters => frames bytes busy_ps drops queue_max_bytes));
+    let transmitters: PyResult<Vec<_>> = line.transmitters.iter().map(transmitter).collect();
     let arrivals = line.record.arrivals;
     let column = |of: fn(&Arrived) -> u64| arrivals.iter().map(of).collect::<Vec<u64>>().into_pyarray(py);
-    record.set_item("t_ps", column(|arrived| arrived.at.ps()))?;
-    record.set_item("size_bytes", column(|arrived| arrived.size.count()))?;
-    record.set_item("flow", column(|arrived| arrived.label.flow))?;
-    record.set_item("ecn", column(|arrived| u64::from(arrived.label.ecn.bits())))?;
+    let record = dict!(py;
+        "t_ps": column(|arrived| arrived.at.ps()),
+        "size_bytes": column(|arrived| arrived.size.count()),
+        "flow": column(|arrived| arrived.label.flow),
+        "ecn": column(|arrived| u64::from(arrived.label.ecn.bits())),
+        "until_ps": line.record.until.ps(),
+    );
     set_outcome(&record, line.record.departures, line.record.dropped, line.record.lost)?;
-    record.set_item("until_ps", line.record.until.ps())?;
-    answer.set_item("record", record)?;
-    Ok(answer)
+    Ok(dict!(py;
+        "name": line_name(line.hop, line.direction),
+        "transmitters": transmitters?,
+        "lateness_ns": percentiles(py, line.lateness.percentiles())?,
+        "lateness_counts": line.lateness.counts(edges),
+        "record": record;
+        line => hop direction refused unbuffered whole stripped;
+        line.counters => arrived arrived_bytes lost duplicated dropped dropped_early marked reordered left cross_dropped
+    ))
 }

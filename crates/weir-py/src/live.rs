@@ -32,12 +32,12 @@ const PATIENCE: Span = Span::from_ms(5_000);
 pub(crate) fn clock_quality(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let ClockQuality { resolution, reading, normal, real_time } =
         watched(py, weir_live::quality::clock_quality, || Ok(()), || ())?.map_err(live_error)?;
-    let answer = PyDict::new(py);
-    answer.set_item("resolution_ns", ns(resolution))?;
-    answer.set_item("reading_ns", ns(reading))?;
-    answer.set_item("overshoot_ns", percentiles(py, Some(normal))?)?;
-    answer.set_item("real_time_overshoot_ns", percentiles(py, real_time)?)?;
-    Ok(answer)
+    Ok(dict!(py;
+        "resolution_ns": ns(resolution),
+        "reading_ns": ns(reading),
+        "overshoot_ns": percentiles(py, Some(normal))?,
+        "real_time_overshoot_ns": percentiles(py, real_time)?,
+    ))
 }
 
 /// Make a network namespace without a name; it lives as long as the descriptor returned, which the caller closes.
@@ -165,39 +165,23 @@ fn constant(frames: u64, duration: Span, size: Bytes) -> PyResult<impl Iterator<
 }
 
 fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
-    let answer = PyDict::new(py);
-    let directions =
-        report.directions.iter().map(|direction| direction_as_dict(py, direction)).collect::<PyResult<Vec<_>>>()?;
-    answer.set_item("directions", directions)?;
-    answer.set_item("delay_ns", percentiles(py, report.delay)?)?;
-    set_fields!(answer, report, [clock_step_ns, stopped]);
+    let directions: PyResult<Vec<_>> = report.directions.iter().map(|each| direction_as_dict(py, each)).collect();
     let accounts: Vec<_> = report.accounts.iter().map(|reading| (reading.at.ps(), reading.texts.clone())).collect();
-    answer.set_item("accounts", accounts)?;
-    Ok(answer)
+    Ok(dict!(py;
+        "directions": directions?,
+        "delay_ns": percentiles(py, report.delay)?,
+        "accounts": accounts;
+        report => clock_step_ns stopped
+    ))
 }
 
 fn direction_as_dict<'py>(py: Python<'py>, report: &DirectionReport) -> PyResult<Bound<'py, PyDict>> {
-    let answer = PyDict::new(py);
-    set_fields!(
-        answer,
-        report,
-        [
-            intended,
-            sent,
-            received,
-            lost_early,
-            duplicated,
-            reordered,
-            strangers,
-            receiver_drops,
-            late,
-            blocked,
-            batches
-        ]
+    let answer = dict!(py;
+        "sending_ps": report.sending.ps(),
+        "lateness_ns": percentiles(py, report.lateness)?,
+        "delay_ns": percentiles(py, report.delay)?;
+        report => intended sent received lost_early duplicated reordered strangers receiver_drops late blocked batches
     );
-    answer.set_item("sending_ps", report.sending.ps())?;
-    answer.set_item("lateness_ns", percentiles(py, report.lateness)?)?;
-    answer.set_item("delay_ns", percentiles(py, report.delay)?)?;
     for (name, Seated { real_time, cpu }) in [("sender", report.sender), ("receiver", report.receiver)] {
         answer.set_item(format!("{name}_real_time"), real_time)?;
         answer.set_item(format!("{name}_cpu"), cpu)?;
@@ -210,12 +194,11 @@ fn direction_as_dict<'py>(py: Python<'py>, report: &DirectionReport) -> PyResult
 }
 
 pub(crate) fn percentiles<'py>(py: Python<'py>, found: Option<Percentiles>) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let Some(Percentiles { min, p50, p90, p99, p99_9, max }) = found else { return Ok(None) };
-    let answer = PyDict::new(py);
-    for (name, value) in [("min", min), ("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p99_9), ("max", max)] {
-        answer.set_item(name, ns(value))?;
-    }
-    Ok(Some(answer))
+    let entry = |Percentiles { min, p50, p90, p99, p99_9, max }| {
+        let (p99_9, max) = (ns(p99_9), ns(max));
+        Ok(dict!(py; "min": ns(min), "p50": ns(p50), "p90": ns(p90), "p99": ns(p99), "p99.9": p99_9, "max": max))
+    };
+    found.map(entry).transpose()
 }
 
 /// Where a thread works; with `real_time` at this level, where the system permits it.

@@ -3,13 +3,13 @@
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 use weir_core::marking::Ecn;
-use weir_core::path::{Arrived, LineSpec, LoadedPath, replay};
+use weir_core::path::{Arrived, LineCounters, LineSpec, LoadedPath, replay};
 use weir_core::queue::Label;
 use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Span, Time};
-use weir_sim::path::{PathTotals, StreamTotals, simulate_path};
+use weir_sim::path::{PathTotals, StreamInterval, StreamTotals, simulate_path};
 
 use crate::errors::spec_error;
 use crate::watch::cancellable;
@@ -24,46 +24,36 @@ pub(crate) fn simulate_loaded_path<'py>(py: Python<'py>, spec_json: &str, seed: 
 }
 
 fn as_dict(py: Python<'_>, totals: PathTotals) -> PyResult<Bound<'_, PyDict>> {
-    let answer = PyDict::new(py);
-    answer.set_item("began_ps", totals.began.map(|began| began.ps()))?;
-    answer.set_item("counted_ps", totals.counted.ps())?;
-    let streams = PyList::empty(py);
-    for stream in &totals.streams {
-        streams.append(stream_as_dict(py, stream)?)?;
-    }
-    answer.set_item("streams", streams)?;
+    let streams: PyResult<Vec<_>> = totals.streams.iter().map(|stream| stream_as_dict(py, stream)).collect();
     let (numbers, times): (Vec<u32>, Vec<u64>) = totals.answers.iter().map(|&(number, rtt)| (number, rtt.ps())).unzip();
-    answer.set_item("answers", numbers.into_pyarray(py))?;
-    answer.set_item("rtt_ps", times.into_pyarray(py))?;
-    let lines = PyList::empty(py);
-    for counters in &totals.lines {
-        let line = PyDict::new(py);
-        set_fields!(line, counters, [arrived, lost, left]);
-        line.set_item("dropped", counters.dropped + counters.dropped_early)?;
-        lines.append(line)?;
-    }
-    answer.set_item("lines", lines)?;
-    Ok(answer)
+    let line = |counters: &LineCounters| {
+        let dropped = counters.dropped + counters.dropped_early;
+        Ok(dict!(py; "dropped": dropped; counters => arrived lost left))
+    };
+    let lines: PyResult<Vec<_>> = totals.lines.iter().map(line).collect();
+    Ok(dict!(py;
+        "began_ps": totals.began.map(|began| began.ps()),
+        "counted_ps": totals.counted.ps(),
+        "streams": streams?,
+        "answers": numbers.into_pyarray(py),
+        "rtt_ps": times.into_pyarray(py),
+        "lines": lines?,
+    ))
 }
 
 fn stream_as_dict<'py>(py: Python<'py>, stream: &StreamTotals) -> PyResult<Bound<'py, PyDict>> {
-    let answer = PyDict::new(py);
-    answer.set_item("delivered_bytes", stream.delivered.count())?;
-    set_fields!(answer, stream.sender, [retransmits, timeouts]);
-    let intervals = &stream.intervals;
-    let columns: [(&str, Vec<u64>); 4] = [
-        ("interval_delivered_bytes", intervals.iter().map(|interval| interval.delivered.count()).collect()),
-        ("interval_retransmits", intervals.iter().map(|interval| interval.retransmits).collect()),
-        ("interval_window_bytes", intervals.iter().map(|interval| interval.window.count()).collect()),
-        ("interval_flight_bytes", intervals.iter().map(|interval| interval.flight.count()).collect()),
-    ];
-    for (name, column) in columns {
-        answer.set_item(name, column.into_pyarray(py))?;
-    }
-    // Without a measurement yet: 0, which no round trip takes.
-    let srtt = intervals.iter().map(|interval| interval.srtt.map_or(0, Span::ps)).collect::<Vec<u64>>();
-    answer.set_item("interval_srtt_ps", srtt.into_pyarray(py))?;
-    Ok(answer)
+    let column =
+        |of: fn(&StreamInterval) -> u64| stream.intervals.iter().map(of).collect::<Vec<u64>>().into_pyarray(py);
+    Ok(dict!(py;
+        "delivered_bytes": stream.delivered.count(),
+        "interval_delivered_bytes": column(|interval| interval.delivered.count()),
+        "interval_retransmits": column(|interval| interval.retransmits),
+        "interval_window_bytes": column(|interval| interval.window.count()),
+        "interval_flight_bytes": column(|interval| interval.flight.count()),
+        // Without a measurement yet: 0, which no round trip takes.
+        "interval_srtt_ps": column(|interval| interval.srtt.map_or(0, Span::ps));
+        stream.sender => retransmits timeouts
+    ))
 }
 
 /// A direction of a path again, in the one form that it is written in.
@@ -107,9 +97,8 @@ pub(crate) fn replay_line<'py>(
         .map(|((&at, &size), label)| Arrived { at: Time::from_ps(at), size: Bytes::new(size), label })
         .collect();
     let replayed = py.detach(|| replay(&line, Seed::new(seed), name, &arrivals, Time::from_ps(until_ps)));
-    let answer = PyDict::new(py);
+    let answer = dict!(py; "marked": replayed.marked.into_pyarray(py));
     set_outcome(&answer, replayed.departures, replayed.dropped, replayed.lost)?;
-    answer.set_item("marked", replayed.marked.into_pyarray(py))?;
     Ok(answer)
 }
 

@@ -83,19 +83,19 @@ fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>
     let rtt = |answer: &Option<Answer>| answer.map_or(f64::NAN, |answer| answer.rtt.ps() as f64);
     let quoted = |answer: &Option<Answer>| answer.map_or(0, |answer| answer.quoted.count());
     let sent = |sent: &Option<Time>| sent.map_or(f64::NAN, |at| at.saturating_since(Time::ZERO).ps() as f64);
-    let answer = PyDict::new(py);
-    answer.set_item("source", report.source.ip().to_string())?;
-    answer.set_item("source_port", report.source.port())?;
-    answer.set_item("sent_ps", report.sent.iter().map(sent).collect::<Vec<f64>>().into_pyarray(py))?;
-    answer.set_item("rtt_ps", report.answers.iter().map(rtt).collect::<Vec<f64>>().into_pyarray(py))?;
-    answer.set_item("quoted_bytes", report.answers.iter().map(quoted).collect::<Vec<u64>>().into_pyarray(py))?;
-    answer.set_item("word", words.iter().map(|&(word, ..)| word).collect::<Vec<_>>())?;
-    answer.set_item("code", words.iter().map(|&(_, code, _)| code).collect::<Vec<u8>>().into_pyarray(py))?;
-    answer.set_item("mtu_bytes", words.iter().map(|&(.., mtu)| mtu).collect::<Vec<u32>>().into_pyarray(py))?;
-    answer.set_item("router", router.into_pyarray(py))?;
-    answer.set_item("routers", routers.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-    set_fields!(answer, report, [stamped, duplicates, strangers, replies, clock_step_ns]);
-    answer.set_item("real_time", report.seated.real_time)?;
-    answer.set_item("waited_ns", report.waited.map(ns))?;
-    Ok(answer)
+    Ok(dict!(py;
+        "source": report.source.ip().to_string(),
+        "source_port": report.source.port(),
+        "sent_ps": report.sent.iter().map(sent).collect::<Vec<f64>>().into_pyarray(py),
+        "rtt_ps": report.answers.iter().map(rtt).collect::<Vec<f64>>().into_pyarray(py),
+        "quoted_bytes": report.answers.iter().map(quoted).collect::<Vec<u64>>().into_pyarray(py),
+        "word": words.iter().map(|&(word, ..)| word).collect::<Vec<_>>(),
+        "code": words.iter().map(|&(_, code, _)| code).collect::<Vec<u8>>().into_pyarray(py),
+        "mtu_bytes": words.iter().map(|&(.., mtu)| mtu).collect::<Vec<u32>>().into_pyarray(py),
+        "router": router.into_pyarray(py),
+        "routers": routers.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "real_time": report.seated.real_time,
+        "waited_ns": report.waited.map(ns);
+        report => stamped duplicates strangers replies clock_step_ns
+    ))
 }

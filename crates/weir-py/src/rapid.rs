@@ -141,11 +141,8 @@ fn serve<'py>(py: Python<'py>, plan: &serve::Plan, watch: &Bound<'py, PyAny>) ->
     let look = || -> PyResult<()> {
         let reported = PyList::empty(py);
         if let Some((address, seated)) = lock(&place).take() {
-            let entry = PyDict::new(py);
-            entry.set_item("what", "listening")?;
-            entry.set_item("address", address.to_string())?;
-            entry.set_item("real_time", seated.real_time)?;
-            reported.append(entry)?;
+            let (address, real_time) = (address.to_string(), seated.real_time);
+            reported.append(dict!(py; "what": "listening", "address": address, "real_time": real_time))?;
         }
         let events = std::mem::take(&mut *lock(&happened));
         for event in &events {
@@ -164,9 +161,7 @@ fn serve<'py>(py: Python<'py>, plan: &serve::Plan, watch: &Bound<'py, PyAny>) ->
     let counts: Result<Counts, LiveError> = watched(py, work, &mut look, || cancel.store(true, Ordering::Relaxed))?;
     look()?;
     let counts = counts.map_err(live_error)?;
-    let answer = PyDict::new(py);
-    set_fields!(answer, counts, [strangers, unanswered, replayed, sessions]);
-    Ok(answer)
+    Ok(dict!(py;; counts => strangers unanswered replayed sessions))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -174,13 +169,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 fn event_as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> {
-    let entry = PyDict::new(py);
-    let (what, peer) = match event {
-        Event::Opened { peer } => ("opened", peer),
+    let name = |peer: &SocketAddr| SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string();
+    Ok(match event {
+        Event::Opened { peer } => dict!(py; "what": "opened", "peer": name(peer)),
         Event::Ended { peer, end, counts } => {
-            entry.set_item("end", end.name())?;
-            entry.set_item("counts", far_as_dict(py, counts)?)?;
-            ("ended", peer)
+            let counts = far_as_dict(py, counts)?;
+            dict!(py; "what": "ended", "peer": name(peer), "end": end.name(), "counts": counts)
         }
         Event::Refused { peer, reason } => {
             let reason = match reason {
@@ -188,82 +182,52 @@ fn event_as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyD
                 Reason::TooLong => "too-long",
                 Reason::Unsuitable => "unsuitable",
             };
-            entry.set_item("reason", reason)?;
-            ("refused", peer)
+            dict!(py; "what": "refused", "peer": name(peer), "reason": reason)
         }
-    };
-    entry.set_item("what", what)?;
-    entry.set_item("peer", SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string())?;
-    Ok(entry)
+    })
 }
 
 fn far_as_dict<'py>(py: Python<'py>, counts: &Closed) -> PyResult<Bound<'py, PyDict>> {
-    let answer = PyDict::new(py);
-    for (name, count) in [
-        ("segments", counts.segments),
-        ("delivered_bytes", counts.delivered_bytes),
-        ("out_of_order_segments", counts.out_of_order),
-        ("duplicate_segments", counts.duplicates),
-        ("beyond_window_segments", counts.beyond_window),
-        ("acks", counts.acks),
-        ("socket_drops", counts.socket_drops),
-        ("clock_steps", counts.clock_steps),
-        ("lasted_ns", counts.lasted_ns),
-    ] {
-        answer.set_item(name, count)?;
-    }
-    Ok(answer)
+    Ok(dict!(py;
+        "out_of_order_segments": counts.out_of_order,
+        "duplicate_segments": counts.duplicates,
+        "beyond_window_segments": counts.beyond_window;
+        counts => segments delivered_bytes acks socket_drops clock_steps lasted_ns
+    ))
 }
 
 fn as_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
-    let answer = PyDict::new(py);
-    answer.set_item("ending", report.ending.name())?;
-    set_fields!(answer, report.seated, [real_time, cpu]);
-    answer.set_item("elapsed_ns", ns(report.elapsed))?;
-    answer.set_item("on_cpu_ns", ns(report.on_cpu))?;
-    answer.set_item("waited_ns", report.waited.map(ns))?;
-    answer.set_item("min_rtt_ns", report.rtt.0.map(ns))?;
-    answer.set_item("srtt_ns", report.rtt.1.map(ns))?;
-    set_fields!(answer, report, [blocked, strangers]);
-    let counts = PyDict::new(py);
-    set_fields!(
-        counts,
-        report.counters,
-        [
-            segments,
-            bytes,
-            acked_bytes,
-            retransmits,
-            fast_retransmits,
-            forward_retransmits,
-            slow_start_retransmits,
-            timeout_retransmits,
-            rescue_retransmits,
-            lost_retransmits,
-            timeouts,
-            recoveries,
-            recovery_failures,
-            acks
-        ]
+    let counts = dict!(py;; report.counters =>
+        segments bytes acked_bytes retransmits fast_retransmits forward_retransmits slow_start_retransmits
+        timeout_retransmits rescue_retransmits lost_retransmits timeouts recoveries recovery_failures acks
     );
-    answer.set_item("counts", counts)?;
-    answer.set_item("receiver", report.far.as_ref().map(|far| far_as_dict(py, far)).transpose()?)?;
-    answer.set_item("gaps", kept_as_dict(py, &report.kept)?)?;
-    answer.set_item("outcomes", Outcome::NAMES.to_vec())?;
-    answer.set_item("states", ProbeState::NAMES.to_vec())?;
-    answer.set_item("tables", tables_of(py, &report)?)?;
-    Ok(answer)
+    Ok(dict!(py;
+        "ending": report.ending.name(),
+        "elapsed_ns": ns(report.elapsed),
+        "on_cpu_ns": ns(report.on_cpu),
+        "waited_ns": report.waited.map(ns),
+        "min_rtt_ns": report.rtt.0.map(ns),
+        "srtt_ns": report.rtt.1.map(ns),
+        "counts": counts,
+        "receiver": report.far.as_ref().map(|far| far_as_dict(py, far)).transpose()?,
+        "gaps": kept_as_dict(py, &report.kept)?,
+        "outcomes": Outcome::NAMES.to_vec(),
+        "states": ProbeState::NAMES.to_vec(),
+        "tables": tables_of(py, &report)?;
+        report.seated => real_time cpu;
+        report => blocked strangers
+    ))
 }
 
 fn kept_as_dict<'py>(py: Python<'py>, kept: &Kept) -> PyResult<Bound<'py, PyDict>> {
-    let answer = PyDict::new(py);
-    answer.set_item("count", kept.gaps)?;
-    answer.set_item("within_1_us", kept.exact)?;
-    answer.set_item("within_a_quarter", kept.near)?;
-    answer.set_item("quantiles", QUANTILES.to_vec())?;
-    answer.set_item("error_ns", kept.error_ns.clone())?;
-    answer.set_item("lateness_ns", percentiles(py, kept.late)?)?;
-    Ok(answer)
+    Ok(dict!(py;
+        "count": kept.gaps,
+        "within_1_us": kept.exact,
+        "within_a_quarter": kept.near,
+        "quantiles": QUANTILES.to_vec(),
+        "error_ns": kept.error_ns.clone(),
+        "lateness_ns": percentiles(py, kept.late)?,
+    ))
 }
 
 fn tables_of<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {

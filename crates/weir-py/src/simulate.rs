@@ -7,12 +7,12 @@ use std::thread;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 use weir_core::ethernet::headroom as link;
-use weir_core::network::Topology;
+use weir_core::network::{PortSpec, Topology};
 use weir_core::routing::Router;
 use weir_core::spec::buffers::Buffer;
-use weir_core::spec::{Network, Spec};
+use weir_core::spec::{Network, Node, Spec};
 use weir_sim::{Counts, Plan, Progress, Sink, Table, Tables};
 
 use crate::arrow::{schemas_to_python, table_to_python, tables_to_python};
@@ -24,27 +24,14 @@ use crate::watch::watched;
 pub(crate) fn expand<'py>(py: Python<'py>, network_json: &str) -> PyResult<Bound<'py, PyDict>> {
     let network = Network::from_json(network_json).map_err(spec_error)?;
     let topology = py.detach(|| Topology::expand(&network)).map_err(spec_error)?;
-    let nodes = PyList::empty(py);
-    for node in &topology.nodes {
-        let entry = PyDict::new(py);
-        entry.set_item("name", &node.name)?;
-        entry.set_item("kind", node.kind.word())?;
-        nodes.append(entry)?;
-    }
-    let ports = PyList::empty(py);
-    for port in &topology.ports {
-        let entry = PyDict::new(py);
-        entry.set_item("name", &port.name)?;
-        entry.set_item("from", port.from)?;
-        entry.set_item("to", port.to)?;
-        entry.set_item("rate_bps", port.link.rate_bps.bps())?;
-        entry.set_item("framing_bytes", port.link.framing_bytes.count())?;
-        ports.append(entry)?;
-    }
-    let network = PyDict::new(py);
-    network.set_item("nodes", nodes)?;
-    network.set_item("ports", ports)?;
-    Ok(network)
+    let node = |node: &Node| PyResult::Ok(dict!(py; "name": &node.name, "kind": node.kind.word()));
+    let port = |PortSpec { name, from, to, link }: &PortSpec| {
+        let (rate, framing) = (link.rate_bps.bps(), link.framing_bytes.count());
+        PyResult::Ok(dict!(py; "name": name, "from": from, "to": to, "rate_bps": rate, "framing_bytes": framing))
+    };
+    let nodes: Vec<_> = topology.nodes.iter().map(node).collect::<PyResult<_>>()?;
+    let ports: Vec<_> = topology.ports.iter().map(port).collect::<PyResult<_>>()?;
+    Ok(dict!(py; "nodes": nodes, "ports": ports))
 }
 
 /// The ports that a frame passes from a host to another, by id, for each pair of hosts.

@@ -45,15 +45,16 @@ pub(crate) fn one_way_delays<'py>(
         timeout: Span::from_ps(timeout_ps),
     };
     let report = cancellable(py, |cancel| run(&plan, cancel))?.map_err(live_error)?;
-    let answer = PyDict::new(py);
-    for (name, column) in
-        [("forward_s", report.forward_ns), ("backward_s", report.backward_ns), ("round_trip_s", report.round_trip_ns)]
-    {
-        let seconds: Vec<f64> = column.iter().map(|ns| ns.map_or(f64::NAN, |ns| ns as f64 / 1e9)).collect();
-        answer.set_item(name, seconds.into_pyarray(py))?;
-    }
+    let column = |column: Vec<Option<i64>>| {
+        let seconds = column.iter().map(|ns| ns.map_or(f64::NAN, |ns| ns as f64 / 1e9));
+        seconds.collect::<Vec<_>>().into_pyarray(py)
+    };
     let late: Vec<f64> = report.late_ns.iter().map(|&ns| ns as f64 / 1e9).collect();
-    answer.set_item("late_s", late.into_pyarray(py))?;
-    answer.set_item("clock_step_s", report.clock_step_ns as f64 / 1e9)?;
-    Ok(answer)
+    Ok(dict!(py;
+        "forward_s": column(report.forward_ns),
+        "backward_s": column(report.backward_ns),
+        "round_trip_s": column(report.round_trip_ns),
+        "late_s": late.into_pyarray(py),
+        "clock_step_s": report.clock_step_ns as f64 / 1e9,
+    ))
 }

@@ -71,6 +71,38 @@ impl Read for Patient<'_> {
 /// Between two looks at a pipe with nothing in it.
 const WAIT: std::time::Duration = std::time::Duration::from_millis(20);
 
+/// How many bytes have been read, and of how many.
+#[derive(Default)]
+struct Progress {
+    done: AtomicU64,
+    total: AtomicU64,
+    cancel: AtomicBool,
+}
+
+impl Progress {
+    /// So many have been read; whether to go on.
+    fn goes_on(&self, done: u64) -> bool {
+        self.done.store(done, Ordering::Relaxed);
+        !self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// Does `work`, with reports to `watch` meanwhile and at its end.
+    fn watched<T: Send>(
+        &self,
+        py: Python<'_>,
+        watch: Option<Bound<'_, PyAny>>,
+        work: impl FnOnce() -> T + Send,
+    ) -> PyResult<T> {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let look = || match &watch {
+            Some(watch) => watch.call1((load(&self.done), load(&self.total))).map(drop),
+            None => Ok(()),
+        };
+        let result = watched(py, work, look, || self.cancel.store(true, Ordering::Relaxed))?;
+        look().map(|()| result)
+    }
+}
+
 /// The flows of a capture, as tables of columns, and the packets of the `detailed` connections with most payload. The file is
 /// read once if all packets fit into `kept_rows` rows, and else twice; one that holds packets from several
 /// points is read once more for the points that are judged. `watch(done, total)` receives the bytes read about
@@ -95,8 +127,7 @@ pub(crate) fn read_trace<'py>(
     let every = Span::from_ps(every_ps);
     let options = |detail, choices| Options { every, detail, detail_rows, connections, series_rows, choices };
     let streams = StreamOptions { packets: stream_packets, link_rate: link_rate_bps.map(Rate::from_bps) };
-    let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
-    let cancel = AtomicBool::new(false);
+    let progress = Progress::default();
     let work = || {
         let read = |detail: Selection, choices: Choices, before: u64| -> Result<_, TraceError> {
             let facts = metadata(&path).map_err(TraceError::Read)?;
@@ -104,14 +135,11 @@ pub(crate) fn read_trace<'py>(
                 let text = "it has to be read again, and a pipe can be read once: save it to a file first";
                 return Err(TraceError::Unsupported(text.into()));
             }
-            let file = Patient::open(&path, &cancel).map_err(TraceError::Read)?;
-            total.store(before + facts.len(), Ordering::Relaxed);
+            let file = Patient::open(&path, &progress.cancel).map_err(TraceError::Read)?;
+            progress.total.store(before + facts.len(), Ordering::Relaxed);
             let mut capture = Capture::new(file)?;
             let mut analysis = Analysis::new(options(detail, choices));
-            analysis.read(&mut capture, |place| {
-                done.store(before + place, Ordering::Relaxed);
-                !cancel.load(Ordering::Relaxed)
-            })?;
+            analysis.read(&mut capture, |place| progress.goes_on(before + place))?;
             Ok((analysis, capture))
         };
         let first = if detailed == 0 { Selection::Only(Vec::new()) } else { Selection::UpTo(kept_rows) };
@@ -130,13 +158,7 @@ pub(crate) fn read_trace<'py>(
         }
         Ok(analysis.tables(&capture, streams))
     };
-    let look = || match &watch {
-        Some(watch) => watch.call1((done.load(Ordering::Relaxed), total.load(Ordering::Relaxed))).map(drop),
-        None => Ok(()),
-    };
-    let tables = watched(py, work, look, || cancel.store(true, Ordering::Relaxed))?.map_err(trace_error)?;
-    look()?;
-    tables_to_python(py, tables)
+    tables_to_python(py, progress.watched(py, watch, work)?.map_err(trace_error)?)
 }
 
 /// Where a capture is.
@@ -167,8 +189,7 @@ pub(crate) fn write_timeline(
     watch: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(u64, usize)> {
     let style = Style { flows, framing, rate: rate_bps.map(Rate::from_bps) };
-    let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
-    let cancel = AtomicBool::new(false);
+    let progress = Progress::default();
     let work = || -> Result<(u64, usize), DrawError> {
         let mut timeline = Timeline::new(BufWriter::new(File::create(&out)?));
         let (mut frames, mut before) = (0, 0);
@@ -178,15 +199,12 @@ pub(crate) fn write_timeline(
                 Source::Path(path) => metadata(path).map_err(TraceError::Read)?.len(),
                 Source::Content(content) => content.len() as u64,
             };
-            total.store(before + length, Ordering::Relaxed);
-            let go_on = |place| {
-                done.store(before + place, Ordering::Relaxed);
-                !cancel.load(Ordering::Relaxed)
-            };
+            progress.total.store(before + length, Ordering::Relaxed);
+            let go_on = |place| progress.goes_on(before + place);
             let drawing = Drawing::new(&style);
             frames += match source {
                 Source::Path(path) => {
-                    let file = Patient::open(path, &cancel).map_err(TraceError::Read)?;
+                    let file = Patient::open(path, &progress.cancel).map_err(TraceError::Read)?;
                     drawing.draw(&mut Capture::new(file)?, &mut timeline, above, go_on)?
                 }
                 Source::Content(content) => {
@@ -206,13 +224,7 @@ pub(crate) fn write_timeline(
         timeline.finish()?;
         Ok((frames, tracks))
     };
-    let look = || match &watch {
-        Some(watch) => watch.call1((done.load(Ordering::Relaxed), total.load(Ordering::Relaxed))).map(drop),
-        None => Ok(()),
-    };
-    let found = watched(py, work, look, || cancel.store(true, Ordering::Relaxed))?;
-    look()?;
-    found.map_err(|error| match error {
+    progress.watched(py, watch, work)?.map_err(|error| match error {
         DrawError::Read(error) => trace_error(error),
         DrawError::Write(error) => error.into(),
     })
