@@ -388,7 +388,7 @@ impl Analysis {
                 tcp.end(&mut self.log.events);
             }
         }
-        self.log.series.rows.sort_by_key(|row| (row.flow, row.interval));
+        self.log.series.rows.sort_by_key(|row| (row.flow, row.end_ps));
         self.log.events.recoveries.sort_by_key(|event| (event.flow, event.start_ps));
         self.log.events.losses.sort_by_key(|loss| (loss.flow, loss.again_ps));
         self.log.events.stalls.sort_by_key(|event| (event.flow, event.start_ps));

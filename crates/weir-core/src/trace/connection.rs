@@ -73,7 +73,8 @@ pub(crate) struct Tcp {
     asked_accurate: bool,
     /// The last flags of each side that report marks.
     reported_marks: [Option<u8>; 2],
-    recovering: [Option<Recovery>; 2],
+    /// By side: its recovery, and up to where all must be acknowledged until it is over.
+    recovering: [Option<(Recovery, u64)>; 2],
 }
 
 impl Tcp {
@@ -367,10 +368,10 @@ impl Tcp {
             sacks: segment.sacks,
         };
         let una = sender.una;
-        if let Some(recovery) = &mut self.recovering[other] {
+        if let Some((recovery, point)) = &mut self.recovering[other] {
             recovery.acked_bytes += acked.bytes;
             recovery.end_ps = now;
-            if una >= recovery.point {
+            if una >= *point {
                 events.recovery(Recovery { ended: true, ..*recovery });
                 self.recovering[other] = None;
             }

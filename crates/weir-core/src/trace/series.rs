@@ -1,56 +1,52 @@
 //! What a direction of a flow did in each interval.
 
-/// One interval of one direction: a row of the table `intervals`.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Row {
-    pub(crate) flow: u32,
-    /// Number of the interval.
-    pub(crate) interval: u64,
-    /// Its end.
-    end_ps: u64,
-    pub(crate) packets: u64,
-    pub(crate) frame_bytes: u64,
-    pub(crate) payload_bytes: u64,
-    pub(crate) new_bytes: u64,
-    pub(crate) retransmitted: u64,
-    pub(crate) reordered: u64,
-    pub(crate) dup_acks: u64,
-    pub(crate) acked_bytes: u64,
-    /// Most bytes that were not yet acknowledged.
-    pub(crate) flight_max: u64,
-    /// Smallest window that the other side announced.
-    pub(crate) window_min: Option<u64>,
-    pub(crate) rtts: u64,
-    pub(crate) rtt_sum_ps: u128,
-    pub(crate) rtt_min_ps: u64,
-    pub(crate) rtt_max_ps: u64,
-    /// From acknowledgments to the data that they let go, and the least of it.
-    pub(crate) behinds: u64,
-    pub(crate) behind_min_ps: u64,
+use crate::row;
+
+row! {
+    /// An interval of a flow that carried something.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub(crate) struct Row {
+        pub(crate) flow: u32,
+        /// Its end.
+        pub(crate) end_ps: u64 => t_ps,
+        pub(crate) packets: u64,
+        pub(crate) frame_bytes: u64,
+        pub(crate) payload_bytes: u64,
+        pub(crate) new_bytes: u64,
+        pub(crate) retransmitted: u64,
+        pub(crate) reordered: u64,
+        pub(crate) dup_acks: u64,
+        pub(crate) acked_bytes: u64,
+        /// Most bytes that were not yet acknowledged.
+        pub(crate) flight_max: u64 => flight_max_bytes,
+        /// Smallest window that the other side announced.
+        pub(crate) window_min: Option<u64> => window_min_bytes,
+        pub(crate) rtts: u64,
+        pub(crate) rtt_sum_ps: u128,
+        pub(crate) rtt_min_ps: Option<u64>,
+        pub(crate) rtt_max_ps: Option<u64>,
+        /// How often data left after the acknowledgment that let it go.
+        pub(crate) behinds: u64,
+        /// The least time from one to the other.
+        pub(crate) behind_min_ps: Option<u64>,
+    }
 }
 
 impl Row {
-    fn new(flow: u32, interval: u64, every_ps: u64) -> Row {
-        Row {
-            flow,
-            interval,
-            end_ps: (interval + 1).saturating_mul(every_ps),
-            rtt_min_ps: u64::MAX,
-            behind_min_ps: u64::MAX,
-            ..Row::default()
-        }
+    fn new(flow: u32, now_ps: u64, every_ps: u64) -> Row {
+        Row { flow, end_ps: (now_ps / every_ps + 1).saturating_mul(every_ps), ..Row::default() }
     }
 
     pub(crate) fn behind(&mut self, ps: u64) {
         self.behinds += 1;
-        self.behind_min_ps = self.behind_min_ps.min(ps);
+        self.behind_min_ps = Some(self.behind_min_ps.map_or(ps, |least| least.min(ps)));
     }
 
     pub(crate) fn rtt(&mut self, ps: u64) {
         self.rtts += 1;
         self.rtt_sum_ps += u128::from(ps);
-        self.rtt_min_ps = self.rtt_min_ps.min(ps);
-        self.rtt_max_ps = self.rtt_max_ps.max(ps);
+        self.rtt_min_ps = Some(self.rtt_min_ps.map_or(ps, |least| least.min(ps)));
+        self.rtt_max_ps = self.rtt_max_ps.max(Some(ps));
     }
 }
 
@@ -83,10 +79,10 @@ impl Open {
     #[inline]
     pub(crate) fn at(&mut self, flow: u32, now_ps: u64, series: &mut Series) -> &mut Row {
         let every_ps = series.every_ps;
-        let row = self.0.get_or_insert_with(|| Box::new(Row::new(flow, now_ps / every_ps, every_ps)));
+        let row = self.0.get_or_insert_with(|| Box::new(Row::new(flow, now_ps, every_ps)));
         if now_ps >= row.end_ps {
             series.close(**row);
-            **row = Row::new(flow, now_ps / every_ps, every_ps);
+            **row = Row::new(flow, now_ps, every_ps);
         }
         row
     }

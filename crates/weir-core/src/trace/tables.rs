@@ -15,8 +15,8 @@ use super::points::Point;
 use super::side::{Kind, Side};
 use crate::columns::{Named, Table};
 use crate::histogram::SparseHistogram;
-use crate::table;
 use crate::units::Rate;
+use crate::{row, table};
 
 /// What the shape of probe streams is judged against.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +48,6 @@ impl Analysis {
             }
         }
         let connections = &self.connections;
-        let every = self.log.series.every_ps;
         let found: Vec<_> = (self.details.iter())
             .flat_map(|(id, sides)| (0u32..).zip(sides).map(move |(way, detail)| (id * 2 + way, detail)))
             .map(|(flow, detail)| (flow, detail, p_streams::find(&detail.data, streams)))
@@ -94,32 +93,8 @@ impl Analysis {
                 frames: U64 = *frames,
             ),
             flows(connections),
-            table!("intervals", "An interval of a flow that carried something.": &self.log.series.rows => |row|
-                flow: U32 = row.flow,
-                t_ps: U64 = (row.interval + 1).saturating_mul(every),
-                packets: U64 = row.packets,
-                frame_bytes: U64 = row.frame_bytes,
-                payload_bytes: U64 = row.payload_bytes,
-                new_bytes: U64 = row.new_bytes,
-                retransmitted: U64 = row.retransmitted,
-                reordered: U64 = row.reordered,
-                dup_acks: U64 = row.dup_acks,
-                acked_bytes: U64 = row.acked_bytes,
-                flight_max_bytes: U64 = row.flight_max,
-                window_min_bytes: MaybeU64 = row.window_min,
-                rtts: U64 = row.rtts,
-                rtt_sum_ps: F64 = row.rtt_sum_ps as f64,
-                rtt_min_ps: MaybeU64 = (row.rtts > 0).then_some(row.rtt_min_ps),
-                rtt_max_ps: MaybeU64 = (row.rtts > 0).then_some(row.rtt_max_ps),
-                behinds: U64 = row.behinds,
-                behind_min_ps: MaybeU64 = (row.behinds > 0).then_some(row.behind_min_ps),
-            ),
-            table!("points", "A point of the network at which a flow was captured.": self.points(capture.interfaces()) => |row|
-                flow: U32 = row.flow,
-                point: Text = row.name,
-                packets: U64 = row.packets,
-                judged: U32 = u32::from(row.judged),
-            ),
+            Table::new("intervals", [], self.log.series.rows.iter().map(|row| ([], row))),
+            Table::new("points", [], self.points(capture.interfaces()).into_iter().map(|row| ([], row))),
             table!("gaps", "A bin of the gaps between packets with data.": each_side(connections)
                 .flat_map(|(flow, _, side)| side.gaps.bins().map(move |bin| (flow, bin)))
                 => |(flow, (low, high, count))|
@@ -170,27 +145,8 @@ impl Analysis {
                 segments: U64 = segments,
                 spurious_segments: U64 = spurious,
             ),
-            table!("recoveries", "A recovery of a flow: from the first segment sent again until all is acknowledged.": &self.log.events.recoveries => |row|
-                flow: U32 = row.flow,
-                t_ps: U64 = row.start_ps,
-                end_ps: U64 = row.end_ps,
-                ended: U32 = u32::from(row.ended),
-                retransmitted: U64 = row.retransmitted,
-                timeouts: U64 = row.timeouts,
-                flight_bytes: U64 = row.flight_bytes,
-                acked_bytes: U64 = row.acked_bytes,
-                rtt_ps: MaybeU64 = row.rtt_ps,
-            ),
-            table!("losses", "A segment sent again, with what spoke for a loss.": &self.log.events.losses => |row|
-                flow: U32 = row.flow,
-                t_ps: U64 = row.again_ps,
-                sent_ps: U64 = row.sent_ps,
-                before: U32 = u32::from(row.before),
-                beside_ps: MaybeU64 = row.beside_ps,
-                start: U64 = row.places.0,
-                end: U64 = row.places.1,
-                spurious: U32 = u32::from(row.spurious),
-            ),
+            Table::new("recoveries", [], self.log.events.recoveries.iter().map(|row| ([], row))),
+            Table::new("losses", [], self.log.events.losses.iter().map(|row| ([], row))),
             Table::new("stalls", [], self.log.events.stalls.iter().map(|row| ([], row))),
             Table::new(
                 "packets",
@@ -242,12 +198,14 @@ impl Analysis {
     }
 }
 
-/// A direction that was captured at several points, at one of them.
-struct PointRow {
-    flow: u32,
-    name: String,
-    packets: u64,
-    judged: bool,
+row! {
+    /// A point of the network at which a flow was captured.
+    struct PointRow {
+        flow: u32,
+        name: String => point,
+        packets: u64,
+        judged: bool,
+    }
 }
 
 impl Analysis {

@@ -5,22 +5,23 @@ use super::super::series::Series;
 use super::MOST_EVENTS;
 use crate::row;
 
-/// A time in which a sender sent again what it had sent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Recovery {
-    pub(crate) flow: u32,
-    pub(crate) start_ps: u64,
-    pub(crate) end_ps: u64,
-    /// Whether everything outstanding at its start was acknowledged at its end.
-    pub(crate) ended: bool,
-    pub(crate) retransmitted: u64,
-    pub(crate) timeouts: u64,
-    /// Bytes outstanding at its start.
-    pub(crate) flight_bytes: u64,
-    /// The last round-trip time before it.
-    pub(crate) rtt_ps: Option<u64>,
-    pub(crate) acked_bytes: u64,
-    pub(super) point: u64,
+row! {
+    /// A recovery of a flow: from the first segment sent again until all is acknowledged.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Recovery {
+        pub(crate) flow: u32,
+        pub(crate) start_ps: u64 => t_ps,
+        pub(crate) end_ps: u64,
+        /// Whether everything outstanding at its start was acknowledged at its end.
+        pub(crate) ended: bool,
+        pub(crate) retransmitted: u64,
+        pub(crate) timeouts: u64,
+        /// Bytes outstanding at its start.
+        pub(crate) flight_bytes: u64,
+        pub(crate) acked_bytes: u64,
+        /// The last round-trip time before it.
+        pub(crate) rtt_ps: Option<u64>,
+    }
 }
 
 row! {

@@ -22,7 +22,8 @@ impl Tcp {
         let Some(sender) = &mut side.tcp else { return };
         if let Some(Missed { places, sent_ps, before, beside_ps, arrived }) = data.missed {
             let flow = flows[from];
-            let loss = Loss { flow, again_ps: now, sent_ps, before, beside_ps, places, spurious: arrived };
+            let (start, end) = places;
+            let loss = Loss { flow, again_ps: now, sent_ps, before, beside_ps, start, end, spurious: arrived };
             if let Some(row) = events.loss(loss) {
                 sender.reported_in(data.start, row);
             }
@@ -37,9 +38,9 @@ impl Tcp {
                 || waited.first_ps >= TIMEOUT_PS && silent
         });
         side.counts.timeouts += u64::from(timeout);
-        let recovery = self.recovering[from].get_or_insert_with(|| {
+        let (recovery, _) = self.recovering[from].get_or_insert_with(|| {
             side.counts.recoveries += 1;
-            Recovery {
+            let recovery = Recovery {
                 flow: flows[from],
                 start_ps: now,
                 end_ps: now,
@@ -49,8 +50,8 @@ impl Tcp {
                 flight_bytes: sender.outstanding(),
                 rtt_ps: sender.smoothed.mean_ps(),
                 acked_bytes: 0,
-                point: sender.highest,
-            }
+            };
+            (recovery, sender.highest)
         });
         recovery.retransmitted += 1;
         recovery.timeouts += u64::from(timeout);
@@ -113,7 +114,7 @@ impl Tcp {
     /// The trace or the connection has ended: recoveries that go on are reported as such.
     pub(crate) fn end(&mut self, events: &mut Events) {
         for recovery in &mut self.recovering {
-            if let Some(recovery) = recovery.take() {
+            if let Some((recovery, _)) = recovery.take() {
                 events.recovery(recovery);
             }
         }
