@@ -16,6 +16,8 @@ pub(super) struct Sent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     InFlight,
+    /// In flight, and not for the first time.
+    Again,
     Lost,
     Arrived,
 }
@@ -34,8 +36,10 @@ pub(super) struct Window {
     lost: BTreeSet<u64>,
     /// Data in flight.
     flight: u64,
-    /// Departures in order, with those that were answered since.
-    departures: VecDeque<(Time, u64)>,
+    /// Nothing before it is in flight for the first time.
+    fresh: u64,
+    /// Departures of what was sent again, in order, with those that were answered since.
+    again: VecDeque<(Time, u64)>,
     /// The last that has arrived.
     highest: u64,
 }
@@ -108,14 +112,13 @@ impl Window {
 
     pub(super) fn send(&mut self, number: u64, at: Time, entropy: u16) {
         self.flight += self.bytes_of(number);
-        self.departures.push_back((at, number));
-        let sent = Sent { at, entropy, state: State::InFlight };
         if number == self.next() {
-            return self.sent.push_back(sent);
+            return self.sent.push_back(Sent { at, entropy, state: State::InFlight });
         }
+        self.again.push_back((at, number));
         self.lost.remove(&number);
         let place = (number - self.base) as usize;
-        self.sent[place] = sent;
+        self.sent[place] = Sent { at, entropy, state: State::Again };
     }
 
     fn of(&mut self, number: u64) -> Option<&mut Sent> {
@@ -129,7 +132,7 @@ impl Window {
         let Some(sent) = self.of(number) else { return 0 };
         match std::mem::replace(&mut sent.state, State::Arrived) {
             State::Arrived => return 0,
-            State::InFlight => self.flight -= bytes,
+            State::InFlight | State::Again => self.flight -= bytes,
             State::Lost => _ = self.lost.remove(&number),
         }
         self.highest = self.highest.max(number);
@@ -157,7 +160,8 @@ impl Window {
     /// Packet `number`, sent at `at`, is lost; its value, if that was not known.
     pub(super) fn lose(&mut self, number: u64, at: Time) -> Option<u16> {
         let bytes = self.bytes_of(number);
-        let sent = self.of(number).filter(|sent| sent.state == State::InFlight && sent.at == at)?;
+        let in_flight = |sent: &&mut Sent| matches!(sent.state, State::InFlight | State::Again) && sent.at == at;
+        let sent = self.of(number).filter(in_flight)?;
         sent.state = State::Lost;
         let entropy = sent.entropy;
         self.flight -= bytes;
@@ -178,29 +182,37 @@ impl Window {
 
     /// When the first departure was that nothing is known of.
     pub(super) fn oldest(&mut self) -> Option<Time> {
-        while let Some(&(at, number)) = self.departures.front() {
-            if self.of(number).is_some_and(|sent| sent.state == State::InFlight && sent.at == at) {
-                return Some(at);
-            }
-            self.departures.pop_front();
+        self.first_departure().map(|(at, _)| at)
+    }
+
+    /// The first departure that nothing is known of: of what was sent once, or again.
+    fn first_departure(&mut self) -> Option<(Time, u64)> {
+        while let Some(&(at, number)) = self.again.front()
+            && self.of(number).is_none_or(|sent| sent.state != State::Again || sent.at != at)
+        {
+            self.again.pop_front();
         }
-        None
+        self.fresh = self.fresh.max(self.base);
+        while self.of(self.fresh).is_some_and(|sent| sent.state != State::InFlight) {
+            self.fresh += 1;
+        }
+        let number = self.fresh;
+        let fresh = self.of(number).map(|sent| (sent.at, number));
+        self.again.front().copied().into_iter().chain(fresh).min_by_key(|&(at, _)| at)
     }
 
     /// What was sent until `until` and is in flight is lost. Values go to `report`.
     pub(super) fn expire(&mut self, until: Time, mut report: impl FnMut(u16)) {
-        while self.oldest().is_some_and(|at| at <= until) {
-            let Some((at, number)) = self.departures.pop_front() else { return };
-            if let Some(entropy) = self.lose(number, at) {
-                report(entropy);
-            }
+        while let Some((at, number)) = self.first_departure().filter(|&(at, _)| at <= until) {
+            self.lose(number, at).into_iter().for_each(&mut report);
         }
     }
 
     /// What was sent from `number` on was not: it will be sent again, also if it has arrived.
     pub(super) fn go_back(&mut self, number: u64) {
         (self.base, self.flight, self.highest) = (number, 0, 0);
-        self.departures.clear();
+        self.fresh = number;
+        self.again.clear();
         self.sent.clear();
         self.lost.clear();
     }
