@@ -291,6 +291,8 @@ impl<const N: usize> Cells for [u64; N] {
 
 /// What has an id: its place among the names of its type.
 pub trait Named: Copy + 'static {
+    /// All of them.
+    const ALL: &'static [Self];
     /// The names, in order.
     const NAMES: &'static [&'static str];
 
@@ -323,6 +325,7 @@ macro_rules! named {
         $vis enum $type { $($(#[doc = $doc])* $variant),+ }
 
         impl $crate::columns::Named for $type {
+            const ALL: &'static [Self] = &[$(Self::$variant),+];
             const NAMES: &'static [&'static str] = &[$($name),+];
 
             fn id(self) -> u32 {

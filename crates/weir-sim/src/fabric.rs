@@ -38,6 +38,7 @@ use weir_core::units::{Bytes, Time};
 use crate::agenda::{Agenda, Entity};
 use crate::control::Control;
 use crate::deliveries::{FlowCounters, Watch};
+use crate::drops::Drops;
 use crate::feed::Feed;
 use crate::forwarding::Forwarding;
 use crate::frames::{Body, Frame, FrameId, Kind, Pool, Received, Trail};
@@ -67,8 +68,7 @@ pub struct Fabric<'p> {
     /// What nodes know of ways, if there are messages.
     pub(crate) open: Option<Box<Open>>,
     pub(crate) script: Option<Script>,
-    /// Frames dropped at each place of the ways.
-    pub(crate) drops: Vec<u64>,
+    pub(crate) drops: Drops,
     /// Frames of flows lost behind each port, after their transmission had begun.
     pub(crate) lost: Vec<u64>,
     /// Frames received over a link.
@@ -138,7 +138,7 @@ impl<'p> Fabric<'p> {
             links,
             frames: Pool::new(),
             flows: vec![FlowCounters::NEW; plan.flows.len()],
-            drops: vec![0; plan.route.len().max(forwarding.route.len())],
+            drops: Drops::new(plan.route.len().max(forwarding.route.len())),
             lost: vec![0; plan.topology.ports.len()],
             forwarding,
             open: plan.has_open_flows().then(|| {

@@ -24,6 +24,7 @@ mod capture;
 mod chain;
 mod control;
 mod deliveries;
+mod drops;
 mod endpoint;
 mod fabric;
 mod feed;

@@ -134,7 +134,7 @@ impl Counting for Fabric<'_> {
             sent: flows.iter().map(|flow| flow.sent_frames).sum(),
             delivered: flows.iter().map(|flow| flow.delivered_frames).sum(),
             delivered_bytes: flows.iter().map(|flow| flow.delivered_bytes).sum(),
-            dropped: drops.iter().sum(),
+            dropped: drops.behind(0),
             alive: frames.alive as u64,
             deadlocked: deadlocks.filter(|known| known.over.is_none()).count() as u64,
         }
@@ -149,7 +149,7 @@ impl Counting for Fabric<'_> {
     }
 
     fn added(&self) -> usize {
-        self.flows.len() + self.drops.len()
+        self.flows.len() + self.drops.legs()
     }
 }
 

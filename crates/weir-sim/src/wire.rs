@@ -16,8 +16,6 @@ pub(crate) struct Wires {
     /// By port: its place in `wires`.
     pub(crate) of_port: Vec<u32>,
     pub(crate) wires: Vec<Wire>,
-    /// Frames of flows lost on the link behind each place of the routes.
-    pub(crate) lost: Vec<u64>,
     /// Control frames lost.
     pub(crate) lost_control: u64,
     pub(crate) taps: Vec<Tap>,
@@ -42,7 +40,6 @@ impl Wires {
         let mut wires = Wires {
             of_port: vec![NOWHERE; ports.len()],
             wires: Vec::new(),
-            lost: vec![0; plan.route.len()],
             lost_control: 0,
             taps: plan.spec.record.captures.iter().enumerate().map(Tap::new).collect(),
         };
@@ -74,16 +71,6 @@ impl Wires {
     /// The ports of the watched lines.
     pub(crate) fn ports(&self) -> impl Iterator<Item = u32> + '_ {
         self.wires.iter().map(|wire| wire.port)
-    }
-
-    /// Frames of a flow lost behind the place `leg` of the routes.
-    pub(crate) fn lost(&self, leg: usize) -> u64 {
-        self.lost[leg]
-    }
-
-    /// There are so many places of the ways now.
-    pub(crate) fn make_room(&mut self, legs: usize) {
-        self.lost.resize(legs.max(self.lost.len()), 0);
     }
 
     /// The files of all captures.

@@ -52,19 +52,6 @@ pub(crate) struct Control {
     pub(crate) marked_at: Vec<u32>,
     /// Frames marked at each place of [`Plan::route`]; empty if no queue marks.
     pub(crate) marks: Vec<u64>,
-    /// Of the frames dropped at each place of [`Plan::route`], those that limiters had no room for; empty if there are
-    /// no limiters.
-    pub(crate) limiter_drops: Vec<u64>,
-    /// Of the frames dropped at each place of [`Plan::route`], those that the management of a queue dropped early; empty
-    /// if no queue is managed.
-    pub(crate) early_drops: Vec<u64>,
-    /// Of the frames dropped at each place of [`Plan::route`], those that were lost before the queue; empty if no input
-    /// loses any.
-    pub(crate) overrun_drops: Vec<u64>,
-    /// Of the frames dropped at each place of the ways, those for which the buffer of a switch had no room; empty without such buffers.
-    pub(crate) buffer_drops: Vec<u64>,
-    /// Of the frames dropped at each place of the ways, those that a link lost that went down; empty if none does.
-    pub(crate) down_drops: Vec<u64>,
     /// By flow, if there is DCQCN: when its receiver may notify its sender.
     pub(crate) receivers: Vec<NotificationPoint>,
     /// By node: its queues that are too long, and when XOFF is to be repeated.
@@ -79,9 +66,8 @@ pub(crate) struct Control {
     pub(crate) pools: Option<Box<Pools>>,
     /// Who was stopped because of whom, by these buffers.
     pub(crate) spread: Spread,
-    /// What watchdogs found, and the frames that they dropped at each place of the ways.
+    /// What watchdogs found.
     pub(crate) storms: Vec<StormTotals>,
-    pub(crate) storm_drops: Vec<u64>,
     /// Holds that were found to wait for each other, and no look for more before.
     pub(crate) deadlocks: Vec<DeadlockTotals>,
     pub(crate) looks: Time,
@@ -219,11 +205,6 @@ impl Control {
             tags: Vec::new(),
             marked_at: Vec::new(),
             marks: vec![0; if shared.marks() { plan.route.len() } else { 0 }],
-            early_drops: vec![0; if shared.managed.is_empty() { 0 } else { plan.route.len() }],
-            overrun_drops: vec![0; if shared.overruns.is_empty() { 0 } else { plan.route.len() }],
-            buffer_drops: vec![0; if plan.spec.buffers.is_empty() { 0 } else { plan.route.len() }],
-            down_drops: Vec::new(),
-            limiter_drops: vec![0; if spec.limiter().is_some() { plan.route.len() } else { 0 }],
             receivers: vec![NotificationPoint::NEW; if spec.dcqcn.is_some() { plan.flows.len() } else { 0 }],
             long: vec![Long { queues: 0, refresh: Time::NEVER }; topology.nodes.len()],
             sent: BTreeMap::new(),
@@ -237,7 +218,6 @@ impl Control {
             pools: Pools::new(plan, end),
             spread: Spread::default(),
             storms: Vec::new(),
-            storm_drops: Vec::new(),
             deadlocks: Vec::new(),
             looks: Time::ZERO,
             made: 0,
@@ -305,25 +285,10 @@ impl Control {
         }
     }
 
-    /// Counts a frame that a link lost at a place of the ways when it went down.
-    pub(crate) fn count_down(&mut self, leg: usize) {
-        if self.down_drops.len() <= leg {
-            self.down_drops.resize(leg + 1, 0);
-        }
-        self.down_drops[leg] += 1;
-    }
-
     /// There are so many places of the ways now.
     pub(crate) fn make_room(&mut self, legs: usize) {
-        let counts = [
-            &mut self.marks,
-            &mut self.limiter_drops,
-            &mut self.early_drops,
-            &mut self.overrun_drops,
-            &mut self.buffer_drops,
-        ];
-        for counts in counts.into_iter().filter(|counts| !counts.is_empty()) {
-            counts.resize(legs.max(counts.len()), 0);
+        if !self.marks.is_empty() {
+            self.marks.resize(legs.max(self.marks.len()), 0);
         }
     }
 

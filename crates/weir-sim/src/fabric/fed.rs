@@ -10,6 +10,7 @@ use weir_core::units::{Bytes, Time};
 use super::Fabric;
 use crate::frames::{Frame, FrameId};
 use crate::line::Role;
+use crate::totals::DropCause;
 
 /// What became of a fed port that was let go on by itself.
 enum Step {
@@ -142,7 +143,7 @@ impl Fabric<'_> {
             match self.lines[port as usize].port.offer(now, id, size, Lane::Data) {
                 Offer::Sent { end } if self.sets_out(port, id, end) => return Step::Sent { id, end },
                 Offer::Sent { .. } | Offer::Waits => {}
-                Offer::Dropped => self.drop_frame(id),
+                Offer::Dropped => self.drop_frame(id, DropCause::QueueFull),
             }
             self.draw();
         }

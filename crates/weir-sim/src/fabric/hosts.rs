@@ -15,6 +15,7 @@ use crate::control::{Beyond, Extra, Task};
 use crate::frames::{Frame, FrameId, Kind, NO_FRAME, Pool};
 use crate::route::Flow;
 use crate::timer::Alarm;
+use crate::totals::DropCause;
 
 const HAS_HOST: &str = "a line marked so has a host";
 /// The shortest time there is.
@@ -57,10 +58,8 @@ impl Fabric<'_> {
             host.push(now, &mut self.frames, place, id, line.port.waiting_bytes());
         } else {
             line.port.count_drop(now, size);
-            if host.has_own_limit(place) {
-                control.limiter_drops[frame.leg as usize] += 1;
-            }
-            self.drop_frame(id);
+            let cause = cause_of_drop(host, place);
+            self.drop_frame(id, cause);
         }
         self.run_host(port);
     }
@@ -304,10 +303,7 @@ impl Fabric<'_> {
             let free = line.port.is_free(generated);
             if !host.has_room(generated, place, size, free) {
                 line.port.count_drop(generated, size);
-                self.drops[leg as usize] += 1;
-                if host.has_own_limit(place) {
-                    control.limiter_drops[leg as usize] += 1;
-                }
+                self.drops.count(leg, cause_of_drop(host, place));
                 continue;
             }
             // A frame that can be marked does not say of which burst it is.
@@ -322,4 +318,9 @@ impl Fabric<'_> {
             host.push(generated, &mut self.frames, place, id, line.port.waiting_bytes());
         }
     }
+}
+
+/// Why a frame finds no room in the queue at `place`.
+fn cause_of_drop(host: &Host, place: u32) -> DropCause {
+    if host.has_own_limit(place) { DropCause::LimiterFull } else { DropCause::QueueFull }
 }

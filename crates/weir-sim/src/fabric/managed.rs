@@ -6,6 +6,7 @@ use weir_core::rdma::{Packet, PacketKind};
 
 use super::Fabric;
 use crate::frames::{Body, FrameId, Kind};
+use crate::totals::DropCause;
 
 impl Fabric<'_> {
     /// What the queues of a port want to know of a frame.
@@ -58,10 +59,6 @@ impl Fabric<'_> {
     pub(crate) fn settle_discarded(&mut self, port: u32, came: FrameId) -> bool {
         let mut is_gone = false;
         while let Some(discarded) = self.lines[port as usize].port.take_discarded() {
-            let leg = self.frames[discarded.handle].leg as usize;
-            if let Some(control) = self.control.as_mut().filter(|_| discarded.early) {
-                control.early_drops[leg] += 1;
-            }
             if discarded.handle == came {
                 is_gone = true;
             } else if self.plan.is_stored(port) {
@@ -71,7 +68,8 @@ impl Fabric<'_> {
                 let frame = self.frames[discarded.handle];
                 self.leave_buffer(port, &frame);
             }
-            self.drop_frame(discarded.handle);
+            let cause = if discarded.early { DropCause::QueueEarly } else { DropCause::QueueFull };
+            self.drop_frame(discarded.handle, cause);
         }
         is_gone
     }

@@ -8,6 +8,7 @@ use crate::frames::{Frame, FrameId, Kind, NO_END, NO_FRAME, Received};
 use crate::line::Role;
 use crate::route::ARRIVED;
 use crate::route::{ASK, LOST, OPEN};
+use crate::totals::DropCause;
 
 impl Fabric<'_> {
     /// A frame arrives at a port.
@@ -66,7 +67,7 @@ impl Fabric<'_> {
                 }
             }
             Offer::Dropped => {
-                self.drop_frame(id);
+                self.drop_frame(id, DropCause::QueueFull);
                 return false;
             }
         }
@@ -88,8 +89,8 @@ impl Fabric<'_> {
     }
 
     #[inline]
-    pub(crate) fn drop_frame(&mut self, id: FrameId) {
-        self.drops[self.frames[id].leg as usize] += 1;
+    pub(crate) fn drop_frame(&mut self, id: FrameId, cause: DropCause) {
+        self.drops.count(self.frames[id].leg, cause);
         self.frames.free(id);
     }
 

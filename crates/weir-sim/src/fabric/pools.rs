@@ -10,6 +10,7 @@ use super::Fabric;
 use crate::control::Task;
 use crate::control::pools::Pooled;
 use crate::frames::{Frame, FrameId};
+use crate::totals::DropCause;
 
 impl<'p> Fabric<'p> {
     /// A frame comes to `port` of a switch with such a buffer: whether there is room. Its sender may have to stop.
@@ -24,11 +25,8 @@ impl<'p> Fabric<'p> {
                 true
             }
             Entered::Dropped => {
-                if let Some(control) = &mut self.control {
-                    control.buffer_drops[frame.leg as usize] += 1;
-                }
                 self.lines[port as usize].port.count_drop_of(now, size, passage.class);
-                self.drop_frame(id);
+                self.drop_frame(id, DropCause::BufferFull);
                 false
             }
         }

@@ -44,40 +44,10 @@ impl Fabric<'_> {
         host.map_or(Load::default(), |host| host.load)
     }
 
-    /// Frames dropped at a place of [`crate::plan::Plan::route`] that a limiter had no room for.
-    pub(crate) fn limiter_drops(&self, leg: usize) -> u64 {
-        self.control.as_ref().and_then(|control| control.limiter_drops.get(leg)).copied().unwrap_or(0)
-    }
-
-    /// Frames dropped at a place of [`crate::plan::Plan::route`] by the management of a queue, before it was full.
-    pub(crate) fn early_drops(&self, leg: usize) -> u64 {
-        self.control.as_ref().and_then(|control| control.early_drops.get(leg)).copied().unwrap_or(0)
-    }
-
-    /// Frames dropped at a place of the ways for which the buffer of a switch had no room.
-    pub(crate) fn buffer_drops(&self, leg: usize) -> u64 {
-        self.control.as_ref().and_then(|control| control.buffer_drops.get(leg)).copied().unwrap_or(0)
-    }
-
-    /// Frames dropped at a place of the ways by a watchdog.
-    pub(crate) fn storm_drops(&self, leg: usize) -> u64 {
-        self.control.as_ref().and_then(|control| control.storm_drops.get(leg)).copied().unwrap_or(0)
-    }
-
-    /// Frames dropped at a place of [`crate::plan::Plan::route`] that were lost before they reached the queue.
-    pub(crate) fn overrun_drops(&self, leg: usize) -> u64 {
-        self.control.as_ref().and_then(|control| control.overrun_drops.get(leg)).copied().unwrap_or(0)
-    }
-
-    /// Frames that a link lost at a place of the ways when it went down.
-    pub(crate) fn down_drops(&self, leg: usize) -> u64 {
-        self.control.as_ref().and_then(|control| control.down_drops.get(leg)).copied().unwrap_or(0)
-    }
-
     /// Control frames that were made and have not reached their end, and how many of them were dropped.
     pub(crate) fn control_frames(&self) -> (u64, u64) {
         let (Some(control), Some(shared)) = (&self.control, &self.plan.control) else { return (0, 0) };
-        let dropped = self.drops.get(shared.first_way_back..).map_or(0, |drops| drops.iter().sum());
+        let dropped = self.drops.behind(shared.first_way_back);
         let dropped = if shared.ways_back.is_empty() { 0 } else { dropped };
         (control.made - control.ended, dropped + self.wires.as_ref().map_or(0, |wires| wires.lost_control))
     }

@@ -11,6 +11,7 @@ use super::Fabric;
 use crate::control::held::Storm;
 use crate::frames::FrameId;
 use crate::route::LOST;
+use crate::totals::DropCause;
 
 impl Fabric<'_> {
     /// The events that are due happen.
@@ -101,7 +102,7 @@ impl Fabric<'_> {
                 let frame = self.frames[id];
                 self.leave_buffer(port, &frame);
             }
-            self.drop_as_down(id);
+            self.drop_frame(id, DropCause::LinkDown);
         }
     }
 
@@ -118,15 +119,7 @@ impl Fabric<'_> {
     pub(super) fn lose_behind_port(&mut self, id: FrameId) {
         let port = self.forwarding.input(self.plan, self.frames[id].leg + 1);
         self.lost[port as usize] += 1;
-        self.drop_as_down(id);
-    }
-
-    pub(super) fn drop_as_down(&mut self, id: FrameId) {
-        let leg = self.frames[id].leg as usize;
-        if let Some(control) = &mut self.control {
-            control.count_down(leg);
-        }
-        self.drop_frame(id);
+        self.drop_frame(id, DropCause::LinkDown);
     }
 
     /// A frame comes to a port. If its link is down, its node forwards the frame, if it knows a way, or loses it; whether it did.
@@ -152,7 +145,7 @@ impl Fabric<'_> {
         }
         let class = self.plan.flows[frame.flow as usize].class;
         self.lines[port as usize].port.count_drop_of(self.now, size, class);
-        self.drop_as_down(id);
+        self.drop_frame(id, DropCause::LinkDown);
         true
     }
 
@@ -163,12 +156,9 @@ impl Fabric<'_> {
         let onward = self.forwarding.next(self.plan, node, flow)?;
         let leg = self.forwarding.leg(topology, flow, input, onward, self.plan.flows[flow as usize].to);
         let legs = self.forwarding.route.len();
-        self.drops.resize(legs.max(self.drops.len()), 0);
+        self.drops.make_room(legs);
         if let Some(control) = &mut self.control {
             control.make_room(legs);
-        }
-        if let Some(wires) = &mut self.wires {
-            wires.make_room(legs);
         }
         self.frames[id].leg = leg;
         Some(onward)

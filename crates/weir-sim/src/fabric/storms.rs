@@ -10,7 +10,7 @@ use super::Fabric;
 use crate::control::Task;
 use crate::control::held::{Held, Storm};
 use crate::frames::{Body, Frame, FrameId, Kind};
-use crate::totals::{ControlKind, StormTotals};
+use crate::totals::{ControlKind, DropCause, StormTotals};
 
 /// A frame of flow control of a host: the least there is, with the longest time.
 pub(super) const STORM_FRAME: (Bytes, Option<u16>) = (Bytes::new(64), Some(u16::MAX));
@@ -127,29 +127,18 @@ impl Fabric<'_> {
         if self.is_pooled(port) {
             self.leave_buffer(port, &frame);
         }
-        self.count_in_storm(&frame);
-        self.drop_frame(id);
+        self.drop_frame(id, DropCause::Watchdog);
     }
 
     /// A frame comes to `port` in a storm: whether the watchdog drops it.
     pub(super) fn is_dropped_in_storm(&mut self, port: u32, id: FrameId, size: Bytes) -> bool {
-        let frame = self.frames[id];
-        let class = self.plan.flows[frame.flow as usize].class;
+        let class = self.plan.flows[self.frames[id].flow as usize].class;
         let switch = self.control.as_mut().and_then(|control| control.switch(port));
         if !switch.is_some_and(|switch| switch.dropping.contains(class)) {
             return false;
         }
         self.lines[port as usize].port.count_drop_of(self.now, size, class);
-        self.count_in_storm(&frame);
-        self.drop_frame(id);
+        self.drop_frame(id, DropCause::Watchdog);
         true
-    }
-
-    fn count_in_storm(&mut self, frame: &Frame) {
-        let Some(control) = &mut self.control else { return };
-        if control.storm_drops.len() <= frame.leg as usize {
-            control.storm_drops.resize(frame.leg as usize + 1, 0);
-        }
-        control.storm_drops[frame.leg as usize] += 1;
     }
 }

@@ -12,6 +12,7 @@ use crate::control::switching::valve::Valve;
 use crate::control::{Beyond, Extra, SwitchPort};
 use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME};
 use crate::line::Role;
+use crate::totals::DropCause;
 
 impl Fabric<'_> {
     /// Says of each port what it is.
@@ -136,7 +137,7 @@ impl Fabric<'_> {
         match became {
             Offer::Sent { end } => self.set_out_data(port, id, end),
             Offer::Waits => self.arm(port),
-            Offer::Dropped => self.drop_frame(id),
+            Offer::Dropped => self.drop_frame(id, DropCause::QueueFull),
         }
         if let Some(frame) = pooled.filter(|_| became != Offer::Waits) {
             self.leave_buffer(port, &frame);
@@ -172,7 +173,7 @@ impl Fabric<'_> {
             self.watch_memory(input, None);
             self.arm_stored(port, now);
         } else if !is_gone {
-            self.drop_frame(id);
+            self.drop_frame(id, DropCause::QueueFull);
         }
         is_taken
     }

@@ -45,7 +45,7 @@ impl Fabric<'_> {
         let frame = &self.frames[id];
         match frame.kind {
             Kind::Data | Kind::InBurst | Kind::Marked | Kind::Loaded => {
-                wires.lost[frame.leg as usize] += 1;
+                self.drops.count_on_link(frame.leg);
                 self.lost[port as usize] += 1;
             }
             Kind::Notification | Kind::Pause => wires.lost_control += 1,

@@ -8,7 +8,7 @@ use super::{Sim, SimError};
 use crate::agent::{Agent, PushedSource};
 use crate::frames::Kind;
 use crate::line::{Line, Role};
-use crate::totals::{ClassTotals, ConnectionTotals, DropCause, DropTotals, FlowTotals, PortTotals, Totals};
+use crate::totals::{ClassTotals, ConnectionTotals, DropTotals, FlowTotals, PortTotals, Totals};
 
 impl<A: Agent + From<PushedSource>> Sim<'_, A> {
     /// Counts every frame where it is, and reports.
@@ -82,25 +82,9 @@ impl<A: Agent + From<PushedSource>> Sim<'_, A> {
         let (mut drops, mut flows) = (Vec::new(), Vec::with_capacity(plan.flows.len()));
         for (id, (counters, &live)) in (0..).zip(self.fabric.flows.iter().zip(live)) {
             let mut dropped = 0;
-            let lost = |leg: usize| self.fabric.wires.as_ref().map_or(0, |wires| wires.lost(leg));
             for pair in plan.pairs_of(id) {
                 for (port, leg) in plan.legs_of(pair).chain(self.fabric.legs_of(id)) {
-                    let (limited, early) = (self.fabric.limiter_drops(leg), self.fabric.early_drops(leg));
-                    let (overrun, lost) = (self.fabric.overrun_drops(leg), lost(leg));
-                    let (down, buffer) = (self.fabric.down_drops(leg), self.fabric.buffer_drops(leg));
-                    let storm = self.fabric.storm_drops(leg);
-                    let elsewhere = limited + early + overrun + down + buffer + storm;
-                    let causes = [
-                        (DropCause::QueueFull, self.fabric.drops[leg] - elsewhere),
-                        (DropCause::LimiterFull, limited),
-                        (DropCause::QueueEarly, early),
-                        (DropCause::LinkLoss, lost),
-                        (DropCause::InputOverrun, overrun),
-                        (DropCause::LinkDown, down),
-                        (DropCause::BufferFull, buffer),
-                        (DropCause::Watchdog, storm),
-                    ];
-                    for (cause, frames) in causes.into_iter().filter(|row| row.1 > 0) {
+                    for (cause, frames) in self.fabric.drops.at(leg) {
                         dropped += frames;
                         drops.push(DropTotals { port, flow: id, cause, frames });
                     }
