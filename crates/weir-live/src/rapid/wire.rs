@@ -19,9 +19,11 @@
 
 mod reader;
 
+use weir_core::columns::Named;
+use weir_core::named;
 use weir_core::units::{Bytes, Span};
 
-use self::reader::{Reader, expect};
+use self::reader::{Field, Reader, expect};
 use super::keys::{Key, Nonce, TAG};
 
 mod segments;
@@ -102,280 +104,151 @@ pub fn extra(is_ipv6: bool, around: Bytes) -> Bytes {
     around + Bytes::new(if is_ipv6 { 20 } else { 0 })
 }
 
-/// "I know the secret."
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hello {
-    /// Drawn by the sender for this session.
-    pub nonce: Nonce,
-}
-
-/// "Then show that you are where you say."
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Challenge {
-    /// Of the hello.
-    pub nonce: Nonce,
-    /// When it was made, ms of the receiver's clock.
-    pub made_ms: u64,
-    /// What the receiver makes of nonce, time and address; it keeps nothing.
-    pub cookie: [u8; TAG],
-}
-
-/// "I am, and this is what I want."
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Open {
-    /// The challenge.
-    pub challenge: Challenge,
-    /// How long the session is to last.
-    pub lasts: Span,
-    /// Full payload.
-    pub payload: Bytes,
-    /// Segments in order for one acknowledgement.
-    pub every: u32,
-    /// Longest time that an acknowledgement is held back.
-    pub patience: Span,
-    /// Unit of the stamps of arrival.
-    pub unit: Span,
-}
-
-/// "The session is open."
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Accept {
-    /// Of the hello.
-    pub nonce: Nonce,
-    /// Its number.
-    pub session: u64,
-    /// Drawn by the receiver for this session.
-    pub other: Nonce,
-}
-
-/// Why a session is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// As many are under way as may be.
-    Busy,
-    /// It is to last longer than any may.
-    TooLong,
-    /// What is wanted is out of bounds.
-    Unsuitable,
-}
-
-/// "No."
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refuse {
-    /// Of the hello.
-    pub nonce: Nonce,
-    /// Why.
-    pub reason: Reason,
-}
-
-/// "No more comes."
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Close {
-    /// Number of its session.
-    pub session: u64,
-}
-
-/// What the receiver counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Closed {
-    /// Number of its session.
-    pub session: u64,
-    /// Segments that arrived, again or out of order ones included.
-    pub segments: u64,
-    /// Bytes that arrived without a gap before them, each counted once.
-    pub delivered_bytes: u64,
-    /// Segments that arrived before one that they follow.
-    pub out_of_order: u64,
-    /// Segments that brought nothing new.
-    pub duplicates: u64,
-    /// Segments beyond the window.
-    pub beyond_window: u64,
-    /// Acknowledgements.
-    pub acks: u64,
-    /// Datagrams that the receiver's socket dropped, of all sessions.
-    pub socket_drops: u64,
-    /// How often the receiver's real-time clock was stepped: stamps of arrival jumped then.
-    pub clock_steps: u64,
-    /// From the first to the last segment, ns.
-    pub lasted_ns: u64,
-}
-
-/// "The session ends early."
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bye {
-    /// Number of its session.
-    pub session: u64,
-}
-
-impl Hello {
-    /// The whole datagram.
-    pub fn sealed(&self, key: &Key) -> Vec<u8> {
-        let mut body = Kind::Hello.head(0, 0);
-        body.extend(self.nonce);
-        body.resize(GREETING - TAG, 0);
-        key.seal(body)
-    }
-
-    /// What a datagram says, its tag taken away.
-    pub fn decode(body: &[u8]) -> Option<Hello> {
-        let mut rest = expect(Kind::Hello, body, GREETING)?;
-        Some(Hello { nonce: rest.array()? })
+named! {
+    /// Why a session is refused.
+    pub enum Reason {
+        /// As many are under way as may be.
+        Busy = "busy",
+        /// It is to last longer than any may.
+        TooLong = "too-long",
+        /// What is wanted is out of bounds.
+        Unsuitable = "unsuitable",
     }
 }
 
-impl Challenge {
-    /// The whole datagram.
-    pub fn sealed(&self, key: &Key) -> Vec<u8> {
-        let mut body = Kind::Challenge.head(0, 0);
-        self.append(&mut body);
-        key.seal(body)
-    }
-
-    /// What a datagram says, its tag taken away.
-    pub fn decode(body: &[u8]) -> Option<Challenge> {
-        let mut rest = expect(Kind::Challenge, body, 60)?;
-        Challenge::read(&mut rest)
-    }
-
+impl Field for Reason {
     fn append(&self, body: &mut Vec<u8>) {
-        body.extend(self.nonce);
-        body.extend(self.made_ms.to_be_bytes());
-        body.extend(self.cookie);
+        body.push(*self as u8);
     }
 
-    fn read(rest: &mut Reader<'_>) -> Option<Challenge> {
-        Some(Challenge { nonce: rest.array()?, made_ms: rest.u64()?, cookie: rest.array()? })
-    }
-}
-
-impl Open {
-    /// The whole datagram.
-    pub fn sealed(&self, key: &Key) -> Vec<u8> {
-        let mut body = Kind::Open.head(0, 0);
-        self.challenge.append(&mut body);
-        for span in [self.lasts, self.patience, self.unit] {
-            body.extend(span.ps().to_be_bytes());
-        }
-        body.extend(self.payload.count().to_be_bytes());
-        body.extend(self.every.to_be_bytes());
-        body.resize(GREETING - TAG, 0);
-        key.seal(body)
-    }
-
-    /// What a datagram says, its tag taken away.
-    pub fn decode(body: &[u8]) -> Option<Open> {
-        let mut rest = expect(Kind::Open, body, GREETING)?;
-        let challenge = Challenge::read(&mut rest)?;
-        let [lasts, patience, unit] = [rest.u64()?, rest.u64()?, rest.u64()?].map(Span::from_ps);
-        Some(Open { challenge, lasts, patience, unit, payload: Bytes::new(rest.u64()?), every: rest.u32()? })
-    }
-}
-
-impl Accept {
-    /// The whole datagram.
-    pub fn sealed(&self, key: &Key) -> Vec<u8> {
-        let mut body = Kind::Accept.head(0, 0);
-        body.extend(self.nonce);
-        body.extend(self.session.to_be_bytes());
-        body.extend(self.other);
-        key.seal(body)
-    }
-
-    /// What a datagram says, its tag taken away.
-    pub fn decode(body: &[u8]) -> Option<Accept> {
-        let mut rest = expect(Kind::Accept, body, 60)?;
-        Some(Accept { nonce: rest.array()?, session: rest.u64()?, other: rest.array()? })
-    }
-}
-
-impl Refuse {
-    const REASONS: [Reason; 3] = [Reason::Busy, Reason::TooLong, Reason::Unsuitable];
-
-    /// The whole datagram.
-    pub fn sealed(&self, key: &Key) -> Vec<u8> {
-        let mut body = Kind::Refuse.head(0, 0);
-        body.extend(self.nonce);
-        body.push(self.reason as u8);
-        key.seal(body)
-    }
-
-    /// What a datagram says, its tag taken away.
-    pub fn decode(body: &[u8]) -> Option<Refuse> {
-        let mut rest = expect(Kind::Refuse, body, 37)?;
-        let nonce = rest.array()?;
+    fn read(rest: &mut Reader<'_>) -> Option<Reason> {
         let [code] = rest.array()?;
-        let reason = *Refuse::REASONS.get(usize::from(code))?;
-        Some(Refuse { nonce, reason })
+        Reason::ALL.get(usize::from(code)).copied()
     }
 }
 
-impl Close {
-    /// The whole datagram.
-    pub fn sealed(&self, key: &Key) -> Vec<u8> {
-        let mut body = Kind::Close.head(0, 0);
-        body.extend(self.session.to_be_bytes());
-        body.resize(FAREWELL - TAG, 0);
-        key.seal(body)
-    }
-
-    /// What a datagram says, its tag taken away.
-    pub fn decode(body: &[u8]) -> Option<Close> {
-        Some(Close { session: expect(Kind::Close, body, FAREWELL)?.u64()? })
-    }
-}
-
-impl Closed {
-    const LEN: usize = 4 + 10 * 8 + TAG;
-
-    /// The whole datagram.
-    pub fn sealed(&self, key: &Key) -> Vec<u8> {
-        let mut body = Kind::Closed.head(0, 0);
-        for count in [
-            self.session,
-            self.segments,
-            self.delivered_bytes,
-            self.out_of_order,
-            self.duplicates,
-            self.beyond_window,
-            self.acks,
-            self.socket_drops,
-            self.clock_steps,
-            self.lasted_ns,
-        ] {
-            body.extend(count.to_be_bytes());
+/// Datagrams of fields alone, in this order, and zeros up to their lengths.
+macro_rules! datagrams {
+    ($($(#[$meta:meta])+ $type:ident[$length:expr] { $($(#[doc = $doc:literal])+ $field:ident: $of:ty),+ $(,)? })+) => {$(
+        $(#[$meta])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $type {
+            $($(#[doc = $doc])+ pub $field: $of),+
         }
-        key.seal(body)
-    }
 
-    /// What a datagram says, its tag taken away.
-    pub fn decode(body: &[u8]) -> Option<Closed> {
-        let mut rest = expect(Kind::Closed, body, Closed::LEN)?;
-        Some(Closed {
-            session: rest.u64()?,
-            segments: rest.u64()?,
-            delivered_bytes: rest.u64()?,
-            out_of_order: rest.u64()?,
-            duplicates: rest.u64()?,
-            beyond_window: rest.u64()?,
-            acks: rest.u64()?,
-            socket_drops: rest.u64()?,
-            clock_steps: rest.u64()?,
-            lasted_ns: rest.u64()?,
-        })
-    }
+        impl Field for $type {
+            fn append(&self, body: &mut Vec<u8>) {
+                $(self.$field.append(body);)+
+            }
+
+            fn read(rest: &mut Reader<'_>) -> Option<$type> {
+                Some($type { $($field: Field::read(rest)?),+ })
+            }
+        }
+
+        impl $type {
+            /// The whole datagram.
+            pub fn sealed(&self, key: &Key) -> Vec<u8> {
+                let mut body = Kind::$type.head(0, 0);
+                self.append(&mut body);
+                body.resize($length - TAG, 0);
+                key.seal(body)
+            }
+
+            /// What a datagram says, its tag taken away.
+            pub fn decode(body: &[u8]) -> Option<$type> {
+                $type::read(&mut expect(Kind::$type, body, $length)?)
+            }
+        }
+    )+};
 }
 
-impl Bye {
-    /// The whole datagram.
-    pub fn sealed(&self, key: &Key) -> Vec<u8> {
-        let mut body = Kind::Bye.head(0, 0);
-        body.extend(self.session.to_be_bytes());
-        key.seal(body)
+datagrams! {
+    /// "I know the secret."
+    Hello[GREETING] {
+        /// Drawn by the sender for this session.
+        nonce: Nonce,
     }
 
-    /// What a datagram says, its tag taken away.
-    pub fn decode(body: &[u8]) -> Option<Bye> {
-        Some(Bye { session: expect(Kind::Bye, body, 28)?.u64()? })
+    /// "Then show that you are where you say."
+    Challenge[60] {
+        /// Of the hello.
+        nonce: Nonce,
+        /// When it was made, ms of the receiver's clock.
+        made_ms: u64,
+        /// What the receiver makes of nonce, time and address; it keeps nothing.
+        cookie: [u8; TAG],
+    }
+
+    /// "I am, and this is what I want."
+    Open[GREETING] {
+        /// The challenge.
+        challenge: Challenge,
+        /// How long the session is to last.
+        lasts: Span,
+        /// Longest time that an acknowledgement is held back.
+        patience: Span,
+        /// Unit of the stamps of arrival.
+        unit: Span,
+        /// Full payload.
+        payload: Bytes,
+        /// Segments in order for one acknowledgement.
+        every: u32,
+    }
+
+    /// "The session is open."
+    Accept[60] {
+        /// Of the hello.
+        nonce: Nonce,
+        /// Its number.
+        session: u64,
+        /// Drawn by the receiver for this session.
+        other: Nonce,
+    }
+
+    /// "No."
+    Refuse[37] {
+        /// Of the hello.
+        nonce: Nonce,
+        /// Why.
+        reason: Reason,
+    }
+
+    /// "No more comes."
+    Close[FAREWELL] {
+        /// Number of its session.
+        session: u64,
+    }
+
+    /// What the receiver counted.
+    #[derive(Default)]
+    Closed[100] {
+        /// Number of its session.
+        session: u64,
+        /// Segments that arrived, again or out of order ones included.
+        segments: u64,
+        /// Bytes that arrived without a gap before them, each counted once.
+        delivered_bytes: u64,
+        /// Segments that arrived before one that they follow.
+        out_of_order: u64,
+        /// Segments that brought nothing new.
+        duplicates: u64,
+        /// Segments beyond the window.
+        beyond_window: u64,
+        /// Acknowledgements.
+        acks: u64,
+        /// Datagrams that the receiver's socket dropped, of all sessions.
+        socket_drops: u64,
+        /// How often the receiver's real-time clock was stepped: stamps of arrival jumped then.
+        clock_steps: u64,
+        /// From the first to the last segment, ns.
+        lasted_ns: u64,
+    }
+
+    /// "The session ends early."
+    Bye[28] {
+        /// Number of its session.
+        session: u64,
     }
 }
 

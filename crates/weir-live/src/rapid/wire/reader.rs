@@ -1,4 +1,6 @@
-//! Reading what others sent.
+//! Fields of datagrams, and reading what others sent.
+
+use weir_core::units::{Bytes, Span};
 
 use super::super::keys::TAG;
 use super::Kind;
@@ -24,5 +26,46 @@ impl Reader<'_> {
 
     pub(super) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
+    }
+}
+
+/// What stands in a datagram, big-endian.
+pub(super) trait Field: Sized {
+    /// Puts it behind what is there.
+    fn append(&self, body: &mut Vec<u8>);
+
+    /// Takes it from the front.
+    fn read(rest: &mut Reader<'_>) -> Option<Self>;
+}
+
+macro_rules! fields {
+    ($($of:ty: |$value:ident| $bytes:expr, |$rest:ident| $read:expr;)+) => {$(
+        impl Field for $of {
+            fn append(&self, body: &mut Vec<u8>) {
+                let $value = self;
+                body.extend($bytes);
+            }
+
+            fn read($rest: &mut Reader<'_>) -> Option<$of> {
+                $read
+            }
+        }
+    )+};
+}
+
+fields! {
+    u32: |value| value.to_be_bytes(), |rest| rest.u32();
+    u64: |value| value.to_be_bytes(), |rest| rest.u64();
+    Span: |value| value.ps().to_be_bytes(), |rest| rest.u64().map(Span::from_ps);
+    Bytes: |value| value.count().to_be_bytes(), |rest| rest.u64().map(Bytes::new);
+}
+
+impl<const N: usize> Field for [u8; N] {
+    fn append(&self, body: &mut Vec<u8>) {
+        body.extend(self);
+    }
+
+    fn read(rest: &mut Reader<'_>) -> Option<[u8; N]> {
+        rest.array()
     }
 }
