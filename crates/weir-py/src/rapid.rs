@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use weir_core::SpecError;
 use weir_core::columns::{Named, Table};
 use weir_core::rapid::{Outcome, ProbeState};
 use weir_core::tcp::Config;
 use weir_core::units::{Bytes, Span};
-use weir_core::{SpecError, table};
 use weir_live::LiveError;
 use weir_live::host::Seated;
 use weir_live::rapid::keys::Key;
@@ -19,7 +19,7 @@ use weir_live::rapid::send::{self, Report, Watch};
 use weir_live::rapid::serve;
 use weir_live::rapid::service::{Bounds, Counts, Event};
 use weir_live::rapid::timing::{Kept, QUANTILES};
-use weir_live::rapid::wire::{Closed, Reason};
+use weir_live::rapid::wire::Closed;
 
 use crate::arrow::tables_to_python;
 use crate::errors::{live_error, spec_error};
@@ -177,12 +177,7 @@ fn event_as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyD
             dict!(py; "what": "ended", "peer": name(peer), "end": end.name(), "counts": counts)
         }
         Event::Refused { peer, reason } => {
-            let reason = match reason {
-                Reason::Busy => "busy",
-                Reason::TooLong => "too-long",
-                Reason::Unsuitable => "unsuitable",
-            };
-            dict!(py; "what": "refused", "peer": name(peer), "reason": reason)
+            dict!(py; "what": "refused", "peer": name(peer), "reason": reason.name())
         }
     })
 }
@@ -235,16 +230,7 @@ fn tables_of<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDic
         Table::new("probe_streams", [], report.log.streams.iter().map(|row| ([], row))),
         Table::new("probe_states", [], report.log.states.iter().map(|row| ([], row))),
         Table::new("probe_packets", [], report.log.packets.iter().map(|row| ([], row))),
-        table!("rates", "An interval of a live transfer.": &report.intervals => |row|
-            end_ps: U64 = row.end.ps(),
-            acked_bytes: U64 = row.acked,
-            sent_bytes: U64 = row.sent,
-            retransmits: U64 = row.retransmits,
-            rate_bps: U64 = row.rate.bps(),
-            srtt_ps: MaybeU64 = row.srtt.map(Span::ps),
-            flight_bytes: U64 = row.flight.count(),
-            probes: U32 = u32::from(row.probes),
-        ),
+        Table::new("rates", [], report.intervals.iter().map(|row| ([], row))),
     ];
     tables_to_python(py, tables)
 }

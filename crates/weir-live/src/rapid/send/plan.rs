@@ -7,6 +7,7 @@ use weir_core::cc::{CongestionControl, Controllers, Setup};
 use weir_core::rapid::{Log, LogReader, LogWriter};
 use weir_core::tcp::{Config, Sender, SenderCounters};
 use weir_core::units::{Bytes, Rate, Span, Time};
+use weir_core::{named, row};
 
 use super::super::keys::Key;
 use super::super::timing::Kept;
@@ -41,34 +42,21 @@ pub struct Plan {
     pub packets: bool,
 }
 
-/// How a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// All was sent and acknowledged.
-    Complete,
-    /// Some of the last was not acknowledged in time.
-    Unfinished,
-    /// Somebody asked to stop.
-    Interrupted,
-    /// The receiver ended it.
-    HungUp,
-    /// The other host says that nobody listens any more.
-    Gone,
-    /// Nothing was heard any more.
-    Silent,
-}
-
-impl Ending {
-    /// A word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Ending::Complete => "complete",
-            Ending::Unfinished => "unfinished",
-            Ending::Interrupted => "interrupted",
-            Ending::HungUp => "hung-up",
-            Ending::Gone => "gone",
-            Ending::Silent => "silent",
-        }
+named! {
+    /// How a session ended.
+    pub enum Ending {
+        /// All was sent and acknowledged.
+        Complete = "complete",
+        /// Some of the last was not acknowledged in time.
+        Unfinished = "unfinished",
+        /// Somebody asked to stop.
+        Interrupted = "interrupted",
+        /// The receiver ended it.
+        HungUp = "hung-up",
+        /// The other host says that nobody listens any more.
+        Gone = "gone",
+        /// Nothing was heard any more.
+        Silent = "silent",
     }
 }
 
@@ -85,25 +73,27 @@ pub struct Watch {
     pub rate: AtomicU64,
 }
 
-/// An interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
-    /// Its end.
-    pub end: Time,
-    /// Payload acknowledged in it.
-    pub acked: u64,
-    /// Payload sent in it, again or not.
-    pub sent: u64,
-    /// Segments sent again in it.
-    pub retransmits: u64,
-    /// At its end: the mean rate on the wire, smoothed round-trip time, bytes in flight, whether streams are sent.
-    pub rate: Rate,
-    /// See `rate`.
-    pub srtt: Option<Span>,
-    /// See `rate`.
-    pub flight: Bytes,
-    /// See `rate`.
-    pub probes: bool,
+row! {
+    /// An interval of a live transfer.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Interval {
+        /// Its end.
+        pub end: Time,
+        /// Payload acknowledged in it.
+        pub acked: u64 => acked_bytes,
+        /// Payload sent in it, again or not.
+        pub sent: u64 => sent_bytes,
+        /// Segments sent again in it.
+        pub retransmits: u64,
+        /// The mean rate on the wire at its end.
+        pub rate: Rate,
+        /// The smoothed round-trip time then.
+        pub srtt: Option<Span>,
+        /// What was in flight then.
+        pub flight: Bytes,
+        /// Whether streams were sent then.
+        pub probes: bool,
+    }
 }
 
 /// What was sent, and what became of it. Times are since data was first sent.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use weir_core::named;
 use weir_core::units::{Bytes, Span};
 
 use super::super::wire::{Closed, Reason};
@@ -28,31 +29,19 @@ pub struct Reply {
     pub datagram: Vec<u8>,
 }
 
-/// Why a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Its sender said so.
-    Closed,
-    /// Nothing came any more.
-    Silent,
-    /// It took longer than it may.
-    TooLong,
-    /// It brought more than it may.
-    TooMuch,
-    /// The receiver ended.
-    Ended,
-}
-
-impl End {
-    /// A word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            End::Closed => "closed",
-            End::Silent => "silent",
-            End::TooLong => "too-long",
-            End::TooMuch => "too-much",
-            End::Ended => "ended",
-        }
+named! {
+    /// Why a session ended.
+    pub enum End {
+        /// Its sender said so.
+        Closed = "closed",
+        /// Nothing came any more.
+        Silent = "silent",
+        /// It took longer than it may.
+        TooLong = "too-long",
+        /// It brought more than it may.
+        TooMuch = "too-much",
+        /// The receiver ended.
+        Ended = "ended",
     }
 }
 
