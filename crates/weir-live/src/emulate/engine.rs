@@ -14,7 +14,6 @@ use super::packet::{ecn, flow, strip_window_scale};
 use super::pool::{Piece, Pool};
 use super::{Hop, LineReport, Plan, Record, Report, line_name};
 use crate::LiveError;
-use crate::distribution::Distribution;
 use crate::host::{Clock, Rest, ThreadTime, on_cpu};
 
 /// Packets read or written in a row before the emulator looks elsewhere.
@@ -83,46 +82,38 @@ fn wait_for_input(polled: &mut [PollFd<'_>], now: Time, due: Time, spin: Span) -
 
 /// One direction of a hop at work.
 struct Runner<'a> {
-    hop: usize,
-    direction: &'static str,
     input: BorrowedFd<'a>,
     output: BorrowedFd<'a>,
     line: Line<Piece>,
     /// What has left the line and is to be written next.
     pending: Option<Departure<Piece>>,
     strips_window_scale: bool,
-    lateness: Distribution,
     left_bytes: u64,
-    refused: u64,
-    unbuffered: u64,
-    whole: u64,
-    stripped: u64,
     /// Number of the next arrival.
     next: u64,
     most: usize,
-    record: Record,
+    /// What is reported at the end, without what the line counts.
+    report: LineReport,
 }
 
 impl<'a> Runner<'a> {
     fn pair(plan: &Plan, i: usize, hop: &'a Hop) -> [Runner<'a>; 2] {
         let (near, far) = (hop.near.as_fd(), hop.far.as_fd());
         let runner = |direction, input, output, line: &LineSpec| Runner {
-            hop: i,
-            direction,
             input,
             output,
             line: Line::new(line, plan.seed, &line_name(i, direction)),
             pending: None,
             strips_window_scale: hop.strips_window_scale,
-            lateness: Distribution::new(),
             left_bytes: 0,
-            refused: 0,
-            unbuffered: 0,
-            whole: 0,
-            stripped: 0,
             next: 0,
             most: plan.record,
-            record: Record { until: Time::NEVER, ..Record::default() },
+            report: LineReport {
+                hop: i,
+                direction,
+                record: Record { until: Time::NEVER, ..Record::default() },
+                ..LineReport::default()
+            },
         };
         [runner("forward", near, far, &hop.forward), runner("backward", far, near, &hop.backward)]
     }
@@ -154,11 +145,11 @@ impl<'a> Runner<'a> {
         let count = run.pieces.len() as u64;
         let length = match pool.write(self.output, run.slot, &run.pieces, run.marked) {
             Ok(length) => {
-                self.lateness.record_n(clock.now().saturating_since(run.at), count);
+                self.report.lateness.record_n(clock.now().saturating_since(run.at), count);
                 length
             }
             Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EIO | Errno::EINVAL) => {
-                self.refused += count;
+                self.report.refused += count;
                 0
             }
             Err(errno) => return Err(LiveError::system("write to the end of a path", errno)),
@@ -167,8 +158,8 @@ impl<'a> Runner<'a> {
             let piece = Piece { slot: run.slot, index };
             self.left_bytes += pool.size(piece) as u64;
             let number = pool.number(piece);
-            if number < self.record.arrivals.len() as u64 {
-                self.record.departures.push((number, run.at));
+            if number < self.report.record.arrivals.len() as u64 {
+                self.report.record.departures.push((number, run.at));
             }
         }
         pool.release(run.slot, count as u32);
@@ -179,8 +170,8 @@ impl<'a> Runner<'a> {
     fn forget_dropped(&mut self, pool: &mut Pool) {
         while let Some(dropped) = self.line.take_dropped() {
             let number = pool.number(dropped.handle);
-            if number < self.record.arrivals.len() as u64 && dropped.at <= self.record.until {
-                self.record.dropped.push(number);
+            if number < self.report.record.arrivals.len() as u64 && dropped.at <= self.report.record.until {
+                self.report.record.dropped.push(number);
             }
             pool.release(dropped.handle.slot, 1);
         }
@@ -199,13 +190,13 @@ impl<'a> Runner<'a> {
             let now = clock.now();
             let front = pool.front_mut(&incoming);
             if self.strips_window_scale {
-                self.stripped += u64::from(strip_window_scale(front, !incoming.needs_checksum()));
+                self.report.stripped += u64::from(strip_window_scale(front, !incoming.needs_checksum()));
             }
             let label = Label { flow: flow(front), ecn: ecn(front), ..Label::default() };
             turn.packet(incoming.length());
-            self.whole += u64::from(incoming.stays_whole());
+            self.report.whole += u64::from(incoming.stays_whole());
             let Some(slot) = pool.keep(&incoming, self.next) else {
-                self.unbuffered += u64::from(incoming.count());
+                self.report.unbuffered += u64::from(incoming.count());
                 continue;
             };
             for index in 0..incoming.count() {
@@ -223,33 +214,23 @@ impl<'a> Runner<'a> {
         self.next += 1;
         let arrival = self.line.arrive(arrived.at, piece, arrived.size, arrived.label);
         pool.hold(piece.slot, arrival.kept);
-        if self.record.arrivals.len() < self.most {
-            self.record.arrivals.push(arrived);
-            self.record.dropped.extend((0..arrival.dropped).map(|_| number));
-            self.record.lost.extend((0..arrival.lost).map(|_| number));
+        if self.report.record.arrivals.len() < self.most {
+            self.report.record.arrivals.push(arrived);
+            self.report.record.dropped.extend((0..arrival.dropped).map(|_| number));
+            self.report.record.lost.extend((0..arrival.lost).map(|_| number));
         } else {
-            self.record.until = self.record.until.min(arrived.at);
+            self.report.record.until = self.report.record.until.min(arrived.at);
         }
         self.forget_dropped(pool);
     }
 
     fn finish(mut self, clock: &Clock, now: Time, pool: &mut Pool) -> Result<LineReport, LiveError> {
         while self.write_due(clock, now, pool)? {}
-        let mut record = self.record;
+        let mut record = self.report.record;
         record.until = record.until.min(now);
         record.departures.retain(|&(_, at)| at <= record.until);
-        Ok(LineReport {
-            hop: self.hop,
-            direction: self.direction,
-            counters: self.line.counters(),
-            transmitters: self.line.transmitters(),
-            lateness: self.lateness,
-            refused: self.refused,
-            unbuffered: self.unbuffered,
-            whole: self.whole,
-            stripped: self.stripped,
-            record,
-        })
+        let (counters, transmitters) = (self.line.counters(), self.line.transmitters());
+        Ok(LineReport { counters, transmitters, record, ..self.report })
     }
 }
 

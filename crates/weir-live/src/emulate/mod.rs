@@ -107,7 +107,7 @@ pub struct Report {
 }
 
 /// One direction of a hop.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LineReport {
     /// The hop, from 0 on.
     pub hop: usize,
