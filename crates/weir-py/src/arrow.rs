@@ -342,21 +342,16 @@ fn parts<T: Copy + Default>(values: Maybe<T>) -> (Vec<T>, Option<NullBuffer>) {
 /// What tables and columns there are, without rows: their names, types, units and meanings.
 pub(crate) fn schemas_to_python<'py>(py: Python<'py>, tables: &[Table]) -> PyResult<Bound<'py, PyDict>> {
     let answer = PyDict::new(py);
+    let described = |column: &Column| {
+        let (kind, nullable) = (kind(&column.values), column.is_nullable());
+        let (unit, meaning) = (column.unit(), column.meaning());
+        PyResult::Ok(
+            dict!(py; "name": &*column.name, "type": kind, "nullable": nullable, "unit": unit, "meaning": meaning),
+        )
+    };
     for table in tables {
-        let columns = PyList::empty(py);
-        for column in &table.columns {
-            let entry = PyDict::new(py);
-            entry.set_item("name", &*column.name)?;
-            entry.set_item("type", kind(&column.values))?;
-            entry.set_item("nullable", column.is_nullable())?;
-            entry.set_item("unit", column.unit())?;
-            entry.set_item("meaning", column.meaning())?;
-            columns.append(entry)?;
-        }
-        let entry = PyDict::new(py);
-        entry.set_item("about", table.about)?;
-        entry.set_item("columns", columns)?;
-        answer.set_item(table.name, entry)?;
+        let columns: Vec<_> = table.columns.iter().map(described).collect::<PyResult<_>>()?;
+        answer.set_item(table.name, dict!(py; "about": table.about, "columns": columns))?;
     }
     Ok(answer)
 }

@@ -1,8 +1,9 @@
 //! The Python extension `weirlab._core`: translation, the one error map, and nothing else.
 
-mod arrow;
 #[macro_use]
 mod dict;
+
+mod arrow;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(target_os = "linux")]
