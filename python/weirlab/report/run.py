@@ -19,7 +19,7 @@ from weirlab.plots.style import Plot, alike, scaled
 from weirlab.records import Records
 from weirlab.report import page, shared
 from weirlab.report.control import control_sections, deadlocks, held_in_a_cycle, storms
-from weirlab.report.story import run_story
+from weirlab.report.story import holds, run_story, sent_again
 from weirlab.results import Manifest
 from weirlab.runs import Run
 from weirlab.scenario import Scenario
@@ -119,8 +119,8 @@ def _set_points(scenario: Scenario) -> dict[str, float]:
 
 
 def run_sentences(records: Records, *, kept: bool) -> list[str]:
-    """What was delivered and lost, where most was lost and waited, and which ports hold each other. `kept`:
-    whether the run kept totals of flows."""
+    """What was delivered, lost and sent again, where most was lost and waited, and which ports were held.
+    `kept`: whether the run kept totals of flows."""
     end_ps = _total_ps(records)
     replicates = records["runs"].height
     time = f"{shared.time_text(end_ps / replicates)} of simulated time"
@@ -134,7 +134,8 @@ def run_sentences(records: Records, *, kept: bool) -> list[str]:
         lost = f"{page.percent(dropped / sent)} of the frames were lost" if dropped else "Nothing was lost"
         rate = f"{page.number(bits * factor)} {unit} delivered in {time}{each}."
         sentences = [f"{lost}: {rate}" if sent else "Nothing was sent before the run ended."]
-    sentences += _worst_ports(records)
+    sentences += [sent_again(records), *_worst_ports(records), holds(records)]
+    sentences = [each for each in sentences if each]
     return sentences + storms(records) + deadlocks(records) + held_in_a_cycle(records)
 
 

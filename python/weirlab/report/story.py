@@ -26,7 +26,14 @@ def run_story(records: Records, scenario: Scenario) -> list[str]:
     from weirlab.report.run import run_sentences
 
     first = run_sentences(records, kept=scenario.run.flows)[0]
-    said = [_deadlock(records), first, _bottleneck(records), _pauses(records), _holds(records)]
+    said = [
+        _deadlock(records),
+        first,
+        sent_again(records),
+        _bottleneck(records),
+        _pauses(records),
+        holds(records),
+    ]
     if scenario.run.flows:
         said.append(_messages(records) or _delays(records))
     return [each for each in said if each]
@@ -103,7 +110,29 @@ def _deadlock(records: Records) -> str:
     return f"Deadlock: from {since} on, {ports} ports wait for each other, and nothing moves."
 
 
-def _holds(records: Records) -> str:
+def sent_again(records: Records) -> str:
+    """How many packets of messages were sent again, most of which traffic: they count as frames, too."""
+    if "message_totals" not in records:
+        return ""
+    rows = (
+        records.named("message_totals")
+        .group_by("traffic_name", maintain_order=True)
+        .agg(pl.col("retransmits").sum())
+        .sort("retransmits", descending=True, maintain_order=True)
+    )
+    whole = int(rows.get_column("retransmits").sum())
+    if not whole:
+        return ""
+    most = rows.row(0, named=True)
+    where = "all" if most["retransmits"] == whole else number(most["retransmits"])
+    packets = "packet of messages was" if whole == 1 else "packets of messages were"
+    return (
+        f"{number(whole)} {packets} sent again, {where} by {most['traffic_name']}; frames that were sent or "
+        "delivered include them."
+    )
+
+
+def holds(records: Records) -> str:
     """Which port PFC stopped for longest, and the output where that began."""
     if "hold_causes" not in records or records["hold_causes"].is_empty():
         return ""
