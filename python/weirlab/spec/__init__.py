@@ -530,9 +530,9 @@ class CongestionControlSwift(Part):
     scaling_range_ps: int
     """What the target grows by for the smallest windows."""
     scaling_least: float
-    """Window [segments] below which the target grows by all of `scaling_range`."""
+    """Window in segments below which the target grows by all of `scaling_range`."""
     scaling_most: float
-    """Window [segments] above which the target does not grow."""
+    """Window in segments above which the target does not grow."""
     reset_after: int
     """Number of timeouts in a row after which the window falls to its minimum."""
 

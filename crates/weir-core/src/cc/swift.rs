@@ -28,10 +28,10 @@ pub struct SwiftConfig {
     pub max_decrease: f64,
     /// What the target grows by for the smallest windows.
     pub scaling_range_ps: Span,
-    /// Window [segments] below which the target grows by all of `scaling_range`.
+    /// Window in segments below which the target grows by all of `scaling_range`.
     #[schemars(range(min = 0.0))]
     pub scaling_least: f64,
-    /// Window [segments] above which the target does not grow.
+    /// Window in segments above which the target does not grow.
     #[schemars(range(min = 0.0))]
     pub scaling_most: f64,
     /// Number of timeouts in a row after which the window falls to its minimum.

@@ -135,9 +135,9 @@ class Swift(Model):
     scaling_range: values.PositiveSpan = Span(100_000_000)
     """What the target grows by for the smallest windows."""
     scaling_least: values.Number = 0.1
-    """Window [segments] below which the target grows by all of `scaling_range`."""
+    """Window in segments below which the target grows by all of `scaling_range`."""
     scaling_most: values.Number = 100.0
-    """Window [segments] above which the target does not grow."""
+    """Window in segments above which the target does not grow."""
     reset_after: values.Natural = 5
     """Number of timeouts in a row after which the window falls to its minimum."""
 
