@@ -12,6 +12,7 @@ from weirlab.plots.series import flow_control_plots, port_plots
 from weirlab.records import Records
 from weirlab.report.network import series
 from weirlab.report.run import run_page
+from weirlab.report.story import sent_again
 from weirlab.results import Manifest
 
 
@@ -33,6 +34,40 @@ def test_the_story_says_who_was_stopped_for_how_long_and_because_of_whom(held):
     (said,) = [each for each in page.story if each.startswith("Flow control stopped")]
     assert f"class {worst['class']} at {names[worst['port']]}" in said
     assert said.endswith(f"because of {names[worst['root_port']]}.")
+    assert said in result.summary()
+
+
+def test_the_sentences_of_a_run_say_which_traffic_sent_packets_again():
+    result = weirlab.run("trimming-incast", assign={"study": None})
+    again = result.records["message_totals"].get_column("retransmits").sum()
+    assert again > 0
+    include = "frames that were sent or delivered include them."
+    assert f"{again} packets of incast were sent again; {include}" in result.summary()
+    assert sent_again(_with_totals([0, 0])) == ""
+    assert sent_again(_with_totals([1, 0])).startswith("1 packet of one was sent again; ")
+    assert (
+        sent_again(_with_totals([2, 3]))
+        == f"5 packets of messages were sent again, 3 of them of other; {include}"
+    )
+    several = sent_again(_with_totals([2, 0], replicates=2))
+    assert several == f"4 packets of one were sent again in 2 replicates together; {include}"
+
+
+def _with_totals(retransmits, replicates=1):
+    """Records of two entries of messages that sent so many packets again in each replicate."""
+    return Records(
+        {
+            "runs": pl.DataFrame({"replicate": range(replicates)}),
+            "traffic_names": pl.DataFrame({"traffic": [0, 1], "name": ["one", "other"]}),
+            "message_totals": pl.DataFrame(
+                {
+                    "replicate": [each for each in range(replicates) for _ in range(2)],
+                    "traffic": [0, 1] * replicates,
+                    "retransmits": retransmits * replicates,
+                }
+            ),
+        }
+    )
 
 
 def test_a_tree_shows_each_port_below_the_one_that_stopped_it(held):

@@ -135,7 +135,7 @@ def run_sentences(records: Records, *, kept: bool) -> list[str]:
         rate = f"{page.number(bits * factor)} {unit} delivered in {time}{each}."
         sentences = [f"{lost}: {rate}" if sent else "Nothing was sent before the run ended."]
     sentences += [sent_again(records), *_worst_ports(records), holds(records)]
-    sentences = [each for each in sentences if each]
+    sentences = [said for said in sentences if said]
     return sentences + storms(records) + deadlocks(records) + held_in_a_cycle(records)
 
 

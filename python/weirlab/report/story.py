@@ -111,7 +111,8 @@ def _deadlock(records: Records) -> str:
 
 
 def sent_again(records: Records) -> str:
-    """How many packets of messages were sent again, most of which traffic: they count as frames, too."""
+    """How many packets of messages were sent again, and which traffic sent most of them; they count as
+    frames, too."""
     if "message_totals" not in records:
         return ""
     rows = (
@@ -124,10 +125,15 @@ def sent_again(records: Records) -> str:
     if not whole:
         return ""
     most = rows.row(0, named=True)
-    where = "all" if most["retransmits"] == whole else number(most["retransmits"])
-    packets = "packet of messages was" if whole == 1 else "packets of messages were"
+    name = most["traffic_name"]
+    count = records["runs"].height
+    together = f" in {count} replicates together" if count > 1 else ""
+    if whole == 1:
+        return f"1 packet of {name} was sent again{together}; frames that were sent or delivered include it."
+    others = "" if most["retransmits"] == whole else f", {number(most['retransmits'])} of them of {name}"
+    whose = name if not others else "messages"
     return (
-        f"{number(whole)} {packets} sent again, {where} by {most['traffic_name']}; frames that were sent or "
+        f"{number(whole)} packets of {whose} were sent again{together}{others}; frames that were sent or "
         "delivered include them."
     )
 
